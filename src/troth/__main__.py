@@ -1,0 +1,5 @@
+"""``python -m troth``."""
+
+from troth.cli.main import console
+
+console()

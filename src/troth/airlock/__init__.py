@@ -1,0 +1,1 @@
+"""The airlock: ties what receipts and people decide to the ledger."""

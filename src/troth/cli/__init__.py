@@ -1,0 +1,1 @@
+"""The command line: turns words into a call and the answer into words."""

@@ -1,0 +1,141 @@
+"""The front door: the table of commands, error output and exit codes."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from collections.abc import Sequence
+from typing import Any, Final
+
+import click
+
+from troth import __version__
+from troth.cli.answer import tell_error
+from troth.core.errors import Defect, Refused, TrothError
+
+COMMANDS: Final[dict[str, tuple[str, str]]] = {
+    # name: (module, one line of help shown by `troth --help`)
+    "init": ("troth.cli.ledger", "Create a workspace: .mentu with an empty ledger."),
+    "status": ("troth.cli.ledger", "Show open, claimed and in-review commitments."),
+    "capture": ("troth.cli.ledger", "Record an observation or a piece of evidence."),
+    "commit": ("troth.cli.ledger", "Create an obligation from an observation."),
+    "claim": ("troth.cli.ledger", "Take responsibility for a commitment."),
+    "release": ("troth.cli.ledger", "Give a claimed commitment back."),
+    "submit": ("troth.cli.ledger", "Request closure with evidence."),
+    "approve": ("troth.cli.ledger", "Accept a submission."),
+    "reopen": ("troth.cli.ledger", "Reject a submission, or dispute a closed commitment."),
+    "close": ("troth.cli.ledger", "Resolve a commitment directly, or as a duplicate."),
+    "annotate": ("troth.cli.ledger", "Attach a note to any signal."),
+    "show": ("troth.cli.ledger", "Show one signal and what replay computes for it."),
+    "log": ("troth.cli.ledger", "Show recent signals."),
+    "verify": ("troth.cli.ledger", "Check every hash and link of a ledger."),
+    "import": ("troth.cli.ledger", "Bring version 1 rows into a new ledger."),
+    "run": ("troth.cli.run", "Run an agent under observation and write its receipt."),
+    "runs": ("troth.cli.run", "List runs and what became of them."),
+    "grade": ("troth.cli.run", "Run a contract's acceptance commands on a tree."),
+    "contract": ("troth.cli.contract", "Seal, check and show contracts."),
+    "receipt": ("troth.cli.receipt", "Check and verify done receipts."),
+    "demo": ("troth.cli.demo", "Watch honest and dishonest agents being held to their word."),
+    "doctor": ("troth.cli.doctor", "Tell what this machine lacks, and the command that mends it."),
+    "help": ("troth.cli.helptext", "Explain codes and commands."),
+}
+
+
+class LazyGroup(click.Group):
+    """A group whose commands are imported when they are called, so that start-up stays light."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """Return the names in the order of the table."""
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """Import and return one command; the attribute is the name with ``_cmd`` behind it."""
+        entry = COMMANDS.get(cmd_name)
+        if entry is None:
+            return None
+        command = getattr(importlib.import_module(entry[0]), f"{cmd_name}_cmd")
+        if not isinstance(command, click.Command):
+            raise Defect("E_DEFECT", f"the table of commands names {cmd_name!r}, which is no command")
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """List the commands from the table alone, importing nothing."""
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, entry[1]) for name, entry in COMMANDS.items()])
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Answer an unknown command with the nearest known ones."""
+        name = args[0]
+        if name not in COMMANDS and not name.startswith("-"):
+            import difflib
+
+            near = difflib.get_close_matches(name, COMMANDS, n=2)
+            hint = f" Did you mean {' or '.join(near)}?" if near else ""
+            raise click.UsageError(f"No such command {name!r}.{hint}", ctx)
+        return super().resolve_command(ctx, args)
+
+
+@click.group(
+    cls=LazyGroup,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+    epilog="Exit codes: 0 holds or done, 1 does not hold, 2 refused, 3 not established, 4 a person must "
+    "decide, 70 an error of ours, 75 busy. `troth help codes` explains every code. "
+    "Example: troth demo",
+)
+@click.version_option(__version__, "-V", "--version", message="troth %(version)s")
+def cli() -> None:
+    """Hold agents, and the people who work with them, to their word."""
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run one command line and return its exit status; never lets a traceback out for a known error."""
+    args = list(sys.argv[1:] if argv is None else argv)
+    own = args[: args.index("--")] if "--" in args else args
+    as_json = "--json" in own
+    try:
+        result: Any = cli.main(args=args, prog_name="troth", standalone_mode=False)
+    except TrothError as fault:
+        tell_error(fault, as_json=as_json)
+        return fault.exit_code
+    except click.exceptions.Exit as fault:
+        return fault.exit_code
+    except click.UsageError as fault:
+        command = fault.ctx.command_path if fault.ctx is not None else "troth"
+        tell_error(
+            Refused("E_USAGE", fault.format_message(), remedy=f"Try '{command} --help'."), as_json=as_json
+        )
+        return 2
+    except click.ClickException as fault:
+        tell_error(Refused("E_USAGE", fault.format_message()), as_json=as_json)
+        return 2
+    except (click.exceptions.Abort, KeyboardInterrupt):
+        click.echo("interrupted", err=True)
+        return 130
+    except BrokenPipeError:
+        # The reader of our output went away; nothing is left to say, and Python must not try to flush.
+        import os
+
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+        return 141
+    except Exception as fault:  # noqa: BLE001 - the last door: whatever is left is an error of ours
+        import os
+
+        if os.environ.get("TROTH_DEBUG"):
+            raise
+        tell_error(
+            Defect(
+                "E_DEFECT",
+                f"{type(fault).__name__}: {fault}",
+                remedy="This is a fault of troth itself; TROTH_DEBUG=1 shows where.",
+            ),
+            as_json=as_json,
+        )
+        return 70
+    return result if isinstance(result, int) else 0
+
+
+def console() -> None:
+    """Entry point of the installed script."""
+    sys.exit(main())

@@ -1,0 +1,1 @@
+"""Ground: strict JSON in, canonical JSON out, digests, errors, ids and instants."""

@@ -1,0 +1,32 @@
+"""Canonical JSON out."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+
+def hashed_form(value: Any) -> bytes:
+    """Return the ASCII bytes whose SHA-256 is a signal's hash (ledger spec §3).
+
+    Keys sorted by code point, no white space, every character outside U+0020-U+007E as a lowercase ``\\u``
+    escape (the five short escapes aside), every ``/`` as ``\\/``, integers with their exact digits, other numbers
+    as the shortest round-trip double.
+
+    Raises:
+        ValueError: for NaN and infinities.
+    """
+    text = json.dumps(value, sort_keys=True, separators=(",", ":"), allow_nan=False)
+    return text.replace("/", "\\/").encode("ascii")
+
+
+def record_bytes(value: Any) -> bytes:
+    """Return the bytes in which this project writes a record or statement: sorted, compact, UTF-8, one LF."""
+    return json.dumps(
+        value, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False
+    ).encode("utf-8") + b"\n"
+
+
+def row_bytes(value: Any) -> bytes:
+    """Return one ledger line without its LF: members in the order given, compact, UTF-8."""
+    return json.dumps(value, separators=(",", ":"), ensure_ascii=False, allow_nan=False).encode("utf-8")

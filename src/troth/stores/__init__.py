@@ -1,0 +1,1 @@
+"""Stores: the JSON Lines ledger file with its lock, durability and recovery."""
