@@ -1,0 +1,336 @@
+"""The sandbox: a user namespace with an unprivileged uid, no capabilities and only the system it needs.
+
+What it sees: ``/usr`` and a few files of ``/etc`` read-only, the toolchain folders named, the workspace at its own
+path, a private ``/tmp`` and a private throw-away home. No other home, no keys, no ``/run``, no ``/sys``, and by default
+no network. It cannot create further user namespaces, so it cannot win capabilities back.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+from troth.core.canonical import record_bytes
+from troth.core.digests import sha256_hex
+from troth.core.errors import Refused
+
+HOME: Final = "/home/agent"
+"""Where the private home stands inside."""
+
+CLAIMS: Final = "/run/troth/claims.jsonl"
+"""Where an agent appends its claims (named in ``TROTH_CLAIMS``)."""
+
+UID: Final = 1000
+"""User and group id inside."""
+
+_ETC: Final = (
+    "alternatives", "ca-certificates", "debian_version", "host.conf", "ld.so.cache", "ld.so.conf", "ld.so.conf.d",
+    "locale.alias", "localtime", "mime.types", "nsswitch.conf", "os-release", "protocols", "services", "shells",
+    "ssl/certs", "ssl/openssl.cnf", "timezone", "terminfo", "magic",
+)  # fmt: skip
+"""Files of ``/etc`` that programs need and that hold no secret (``ssl/private`` is not among them)."""
+
+_ETC_NETWORK: Final = ("hosts", "resolv.conf", "gai.conf")
+
+_KEPT_VARIABLES: Final = (
+    "PATH",
+    "LANG",
+    "LC_ALL",
+    "LC_CTYPE",
+    "TERM",
+    "COLORTERM",
+    "TZ",
+    "NO_COLOR",
+    "LINES",
+    "COLUMNS",
+)
+
+CACHES: Final[Mapping[str, str]] = {
+    # A cache written into the workspace would make other runs' claims stale (done records §13.11). Bytecode is not
+    # written at all: a bytecode prefix mirrors `site-packages` into its paths, which readers take for a grader path.
+    "PYTHONDONTWRITEBYTECODE": "1",
+    "PYTEST_ADDOPTS": "-o cache_dir=/tmp/.cache/pytest",
+    "MYPY_CACHE_DIR": "/tmp/.cache/mypy",  # noqa: S108 - the sandbox's own private folder
+    "RUFF_CACHE_DIR": "/tmp/.cache/ruff",  # noqa: S108 - the sandbox's own private folder
+    "COVERAGE_FILE": "/tmp/.cache/coverage",  # noqa: S108 - the sandbox's own private folder
+    "HYPOTHESIS_STORAGE_DIRECTORY": "/tmp/.cache/hypothesis",  # noqa: S108 - the sandbox's own private folder
+    "XDG_CACHE_HOME": "/tmp/.cache",  # noqa: S108 - the sandbox's own private folder
+    "npm_config_cache": "/tmp/.cache/npm",  # noqa: S108 - the sandbox's own private folder
+    "PIP_CACHE_DIR": "/tmp/.cache/pip",  # noqa: S108 - the sandbox's own private folder
+    "UV_CACHE_DIR": "/tmp/.cache/uv",  # noqa: S108 - the sandbox's own private folder
+    "GOCACHE": "/tmp/.cache/go",  # noqa: S108 - the sandbox's own private folder
+}
+
+
+@dataclass(frozen=True, slots=True)
+class SandboxSpec:
+    """What one sandbox is made of.
+
+    Args:
+        workspace: host folder the program works in, mounted writable.
+        inside: absolute path at which it stands inside.
+        private: host folder, owner-only, for the sandbox's home, tmp and generated files; ``prepare`` fills it.
+        environment: the whole environment inside (see ``base_environment``).
+        read_only: further host paths mounted read-only at their own places.
+        writable: further host paths mounted writable at their own places.
+        network: share the host's network.
+        claims: host file mounted writable at ``CLAIMS``.
+    """
+
+    workspace: Path
+    inside: str
+    private: Path
+    environment: Mapping[str, str]
+    read_only: tuple[Path, ...] = ()
+    writable: tuple[Path, ...] = ()
+    network: bool = False
+    claims: Path | None = None
+    hidden: tuple[str, ...] = field(default=(".mentu",))
+
+
+def toolchain() -> tuple[Path, ...]:
+    """Return the folders outside ``/usr`` that the running Python needs: its environment and its base."""
+    found: list[Path] = []
+    for prefix in (sys.prefix, sys.base_prefix):
+        path = Path(prefix).resolve()
+        if path != Path("/usr") and Path("/usr") not in path.parents and path not in found:
+            found.append(path)
+    return tuple(found)
+
+
+def base_environment(
+    *,
+    keep: Sequence[str] = (),
+    caches: bool = True,
+    claims: bool = False,
+    source: Mapping[str, str] | None = None,
+) -> dict[str, str]:
+    """Return a fresh environment: a few harmless variables, the private home, and caches out of the workspace.
+
+    Args:
+        keep: further variables to take over from ``source``.
+        caches: point well-known caches at the private temporary folder.
+        claims: name the claims file.
+        source: where values come from; the process's own environment by default.
+    """
+    origin = os.environ if source is None else source
+    result = {name: origin[name] for name in (*_KEPT_VARIABLES, *keep) if name in origin}
+    own = str(Path(sys.executable).parent)
+    path = result.get("PATH", "/usr/local/bin:/usr/bin:/bin")
+    # The environment this program runs in brings the `python` that tests are run with.
+    result["PATH"] = path if own in path.split(":") else f"{own}:{path}"
+    result |= {"HOME": HOME, "USER": "agent", "LOGNAME": "agent", "TMPDIR": "/tmp", "SHELL": "/bin/sh"}  # noqa: S108 - private inside
+    if caches:
+        result |= CACHES
+    if claims:
+        result["TROTH_CLAIMS"] = CLAIMS
+    return result | {name: origin[name] for name in keep if name in origin}
+
+
+def bwrap_version() -> str:
+    """Return bubblewrap's own version line.
+
+    Raises:
+        Refused: ``E_OBSERVER_MISSING`` when it is not installed.
+    """
+    program = shutil.which("bwrap")
+    if program is None:
+        raise Refused(
+            "E_OBSERVER_MISSING", "bubblewrap is not installed", remedy="Run: apt-get install bubblewrap"
+        )
+    answer = subprocess.run([program, "--version"], capture_output=True, text=True, check=False, timeout=20)
+    return answer.stdout.strip() or "bubblewrap"
+
+
+def prepare(spec: SandboxSpec) -> None:
+    """Make the private folders and files that the sandbox mounts."""
+    for name in ("home", "tmp", "etc"):
+        (spec.private / name).mkdir(mode=0o700, parents=True, exist_ok=True)
+    (spec.private / "tmp").chmod(0o700)
+    (spec.private / "etc" / "passwd").write_text(
+        f"root:x:0:0:root:/nonexistent:/usr/sbin/nologin\nagent:x:{UID}:{UID}:agent:{HOME}:/bin/sh\n",
+        encoding="utf-8",
+    )
+    (spec.private / "etc" / "group").write_text(f"root:x:0:\nagent:x:{UID}:\n", encoding="utf-8")
+
+
+def _root_arguments(spec: SandboxSpec) -> list[str]:
+    arguments = [
+        "--unshare-user", "--uid", str(UID), "--gid", str(UID), "--disable-userns",
+        "--unshare-pid", "--unshare-ipc", "--unshare-uts", "--unshare-cgroup-try",
+        "--hostname", "sandbox", "--cap-drop", "ALL", "--die-with-parent",
+    ]  # fmt: skip
+    if not spec.network:
+        arguments.append("--unshare-net")
+    arguments += ["--ro-bind", "/usr", "/usr"]
+    for name in ("bin", "sbin", "lib", "lib32", "lib64", "libx32"):
+        path = Path("/", name)
+        if path.is_symlink():
+            arguments += ["--symlink", os.readlink(path), str(path)]
+        elif path.is_dir():
+            arguments += ["--ro-bind", str(path), str(path)]
+    for name in (*_ETC, *(_ETC_NETWORK if spec.network else ())):
+        path = Path("/etc", name)
+        if path.exists():
+            arguments += ["--ro-bind", str(path), str(path)]
+    return arguments
+
+
+def bwrap_argv(spec: SandboxSpec, argv: Sequence[str], *, extra: Sequence[str] = ()) -> list[str]:
+    """Return the whole argument vector of bubblewrap that runs ``argv`` in this sandbox.
+
+    ``extra`` stands before the program (for example ``--info-fd``).
+    """
+    private = spec.private
+    arguments = ["bwrap", *_root_arguments(spec)]
+    arguments += ["--ro-bind", str(private / "etc" / "passwd"), "/etc/passwd"]
+    arguments += ["--ro-bind", str(private / "etc" / "group"), "/etc/group"]
+    arguments += ["--proc", "/proc", "--dev", "/dev"]
+    arguments += ["--bind", str(private / "tmp"), "/tmp"]  # noqa: S108 - the sandbox's own private folder
+    arguments += ["--bind", str(private / "home"), HOME]
+    for path in spec.read_only:
+        arguments += ["--ro-bind", str(path), str(path)]
+    for path in spec.writable:
+        arguments += ["--bind", str(path), str(path)]
+    arguments += ["--bind", str(spec.workspace), spec.inside]
+    for name in spec.hidden:
+        hidden = spec.workspace / name
+        if hidden.is_dir() and not hidden.is_symlink():
+            where = f"{spec.inside.rstrip('/')}/{name}"
+            arguments += ["--tmpfs", where, "--remount-ro", where]
+    if spec.claims is not None:
+        arguments += ["--bind", str(spec.claims), CLAIMS]
+    arguments += ["--remount-ro", "/", "--chdir", spec.inside, "--clearenv"]
+    for name, value in sorted(spec.environment.items()):
+        arguments += ["--setenv", name, value]
+    return [*arguments, *extra, "--", *argv]
+
+
+def root_digest(spec: SandboxSpec) -> str:
+    """Return the digest of the sandbox's root description (the ``image`` of a launch record, done records §13.7)."""
+    described = {
+        "root": _root_arguments(spec),
+        "read_only": [str(path) for path in spec.read_only],
+        "writable": [str(path) for path in spec.writable],
+        "network": spec.network,
+        "hidden": list(spec.hidden),
+    }
+    return sha256_hex(record_bytes(described))
+
+
+@dataclass(frozen=True, slots=True)
+class Completed:
+    """How a sandboxed program ended: exit (minus the signal's number when one ended it), output, time in seconds."""
+
+    exit: int
+    output: bytes
+    output_cut: bool
+    timed_out: bool
+    seconds: float
+
+
+def run_sandboxed(
+    spec: SandboxSpec,
+    argv: Sequence[str],
+    *,
+    timeout: float,
+    max_output: int = 4 << 20,
+    prefix: Sequence[str] = (),
+) -> Completed:
+    """Run a program in the sandbox to its end, unobserved, with stdout and stderr captured together.
+
+    Args:
+        spec: the sandbox; ``prepare`` is called here.
+        argv: program and arguments.
+        timeout: seconds before everything in the sandbox is killed.
+        max_output: bytes of output kept; the rest is read and dropped.
+        prefix: arguments put before bubblewrap itself (for example a limiter).
+
+    Raises:
+        Refused: ``E_OBSERVER_MISSING`` when bubblewrap is not installed.
+    """
+    import selectors
+    import time
+
+    if shutil.which("bwrap") is None:
+        bwrap_version()
+    prepare(spec)
+    read_end, write_end = os.pipe()
+    started = time.monotonic()
+    process = subprocess.Popen(
+        [*prefix, *bwrap_argv(spec, argv, extra=("--new-session", "--json-status-fd", str(write_end)))],
+        stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, pass_fds=(write_end,),
+        start_new_session=True, env={"PATH": "/usr/bin:/bin"},
+    )  # fmt: skip
+    os.close(write_end)
+    kept = bytearray()
+    dropped = timed_out = False
+    status = bytearray()
+    assert process.stdout is not None
+    with (
+        selectors.DefaultSelector() as selector,
+        process.stdout,
+        open(read_end, "rb", buffering=0) as status_file,
+    ):
+        selector.register(process.stdout, selectors.EVENT_READ, "output")
+        selector.register(status_file, selectors.EVENT_READ, "status")
+        while selector.get_map():
+            left = started + timeout - time.monotonic()
+            if left <= 0 and not timed_out:
+                timed_out = True
+                _kill_sandbox(process, bytes(status))
+            for key, _ in selector.select(max(0.0, left) if not timed_out else 5.0):
+                descriptor = key.fd
+                block = os.read(descriptor, 1 << 16)
+                if not block:
+                    selector.unregister(key.fileobj)
+                elif key.data == "status":
+                    status += block
+                else:
+                    room = max_output - len(kept)
+                    kept += block[:room]
+                    dropped = dropped or len(block) > room
+        process.wait()
+    return Completed(
+        exit=_exit_of(process.returncode),
+        output=bytes(kept),
+        output_cut=dropped,
+        timed_out=timed_out,
+        seconds=time.monotonic() - started,
+    )
+
+
+def _exit_of(code: int) -> int:
+    # bubblewrap reports a program ended by signal N as 128 + N; the record says minus N (done records §13.9).
+    return 128 - code if 128 < code <= 128 + 64 else code
+
+
+def child_pid(status: bytes) -> int | None:
+    """Return the host pid of the sandbox's first process from bubblewrap's JSON status lines."""
+    import json
+
+    for line in status.splitlines():
+        try:
+            value = json.loads(line)
+        except ValueError:
+            continue
+        if isinstance(value, dict) and isinstance(value.get("child-pid"), int):
+            return int(value["child-pid"])
+    return None
+
+
+def _kill_sandbox(process: subprocess.Popen[bytes], status: bytes) -> None:
+    import signal
+
+    pid = child_pid(status)
+    # The first process of the pid namespace takes everything in the namespace with it.
+    try:
+        os.kill(pid, signal.SIGKILL) if pid else process.kill()
+    except ProcessLookupError:
+        process.kill()
