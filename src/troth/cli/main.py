@@ -103,9 +103,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         return fault.exit_code
     except click.UsageError as fault:
         command = fault.ctx.command_path if fault.ctx is not None else "troth"
-        tell_error(
-            Refused("E_USAGE", fault.format_message(), remedy=f"Try '{command} --help'."), as_json=as_json
-        )
+        tell_error(Refused("E_USAGE", fault.format_message(), remedy=f"Try '{command} --help'."), as_json=as_json)
         return 2
     except click.ClickException as fault:
         tell_error(Refused("E_USAGE", fault.format_message()), as_json=as_json)
@@ -119,7 +117,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
         return 141
-    except Exception as fault:  # noqa: BLE001 - the last door: whatever is left is an error of ours
+    except Exception as fault:  # the last door: whatever is left is an error of ours
         import os
 
         if os.environ.get("TROTH_DEBUG"):

@@ -22,9 +22,10 @@ def hashed_form(value: Any) -> bytes:
 
 def record_bytes(value: Any) -> bytes:
     """Return the bytes in which this project writes a record or statement: sorted, compact, UTF-8, one LF."""
-    return json.dumps(
-        value, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False
-    ).encode("utf-8") + b"\n"
+    return (
+        json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False).encode("utf-8")
+        + b"\n"
+    )
 
 
 def row_bytes(value: Any) -> bytes:

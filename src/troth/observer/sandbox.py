@@ -141,9 +141,7 @@ def bwrap_version() -> str:
     """
     program = shutil.which("bwrap")
     if program is None:
-        raise Refused(
-            "E_OBSERVER_MISSING", "bubblewrap is not installed", remedy="Run: apt-get install bubblewrap"
-        )
+        raise Refused("E_OBSERVER_MISSING", "bubblewrap is not installed", remedy="Run: apt-get install bubblewrap")
     answer = subprocess.run([program, "--version"], capture_output=True, text=True, check=False, timeout=20)
     return answer.stdout.strip() or "bubblewrap"
 

@@ -121,9 +121,7 @@ def snapshot(
                     identity = (info.st_dev, info.st_ino, info.st_size, info.st_mtime_ns, info.st_ctime_ns)
                     known = before is not None and before.identities.get(text) == identity
                     files[text] = (
-                        before.files[text]
-                        if before is not None and known
-                        else _hash_file(os.path.join(base, path))
+                        before.files[text] if before is not None and known else _hash_file(os.path.join(base, path))
                     )
                     identities[text] = identity
                     if len(files) > max_files:
