@@ -1,0 +1,153 @@
+"""Running a check for ``capture --check`` and measuring it: argument vector in, facts out (ledger spec §9).
+
+The numbers come from the process itself and from the report its test runner wrote, never from what it printed.
+What they amount to is decided by :mod:`troth.ledger.trust`.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import subprocess
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from troth.core.errors import Refused
+
+TIME_LIMIT_SECONDS: Final = 3600.0
+"""Longest a check may run (ledger spec §16, Running ledgers)."""
+
+REPORT_LIMIT: Final = 1 << 24
+"""Longest JUnit XML report read, in bytes."""
+
+_REPORT_OPTIONS: Final = ("--junitxml", "--junit-xml", "--junit-report", "--xunit-file")
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """What a check did.
+
+    ``exit`` is its status (negative: ended by that signal; ``None``: stopped at the time limit), ``seconds`` its
+    duration, ``passed`` of ``run`` tests from ``source`` (``junit`` or ``exit``).
+    """
+
+    argv: tuple[str, ...]
+    exit: int | None
+    seconds: float
+    passed: int
+    run: int
+    source: str
+
+    def components(self, causal_depth: int) -> dict[str, float]:
+        """Return the seven components of asserted confidence, each in [0, 1]."""
+        exited_well = 1.0 if self.exit == 0 else 0.0
+        ended = 0.0 if self.exit is None else 1.0
+        room = (TIME_LIMIT_SECONDS - self.seconds) / (0.2 * TIME_LIMIT_SECONDS)
+        return {
+            "exit_code": exited_well,
+            "test_pass_rate": self.passed / self.run if self.run else 0.0,
+            "context_utilization": 0.0,  # no model took part, so no window is known
+            "loop_complete": ended,
+            "duration_reasonable": max(0.0, min(1.0, self.seconds, room)),
+            "no_errors": exited_well * ended,
+            "evidence_depth": 1.0 - 0.6**causal_depth,
+        }
+
+    def as_meta(self) -> dict[str, Any]:
+        """Return the facts recorded beside the evidence, in ``payload.meta.check``."""
+        facts: dict[str, Any] = {"argv": list(self.argv), "exit": self.exit, "seconds": round(self.seconds, 3)}
+        if self.source == "junit":
+            facts["tests"] = {"passed": self.passed, "run": self.run}
+        return facts
+
+
+def run_check(argv: Sequence[str], *, time_limit: float = TIME_LIMIT_SECONDS) -> Measured:
+    """Run the command without a shell, its output going to stderr, and measure it.
+
+    The command gets its own process group, which is killed when the time is over.
+
+    Raises:
+        Refused: ``E_USAGE`` when the program cannot be started.
+    """
+    started_wall = time.time()
+    started = time.monotonic()
+    try:
+        # Output goes to stderr: stdout belongs to the answer.
+        process = subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=2, start_new_session=os.name != "nt")
+    except (OSError, ValueError) as fault:
+        reason = fault.strerror if isinstance(fault, OSError) else str(fault)
+        raise Refused("E_USAGE", f"the check {argv[0]!r} cannot be started: {reason}") from None
+    exit_status: int | None
+    try:
+        exit_status = process.wait(time_limit)
+    except subprocess.TimeoutExpired:
+        _kill_group(process)
+        exit_status = None
+    except BaseException:
+        _kill_group(process)
+        raise
+    seconds = time.monotonic() - started
+    counts = _junit_counts(argv, started_wall)
+    if counts is not None:
+        return Measured(tuple(argv), exit_status, seconds, *counts, "junit")
+    return Measured(tuple(argv), exit_status, seconds, 1 if exit_status == 0 else 0, 1, "exit")
+
+
+def _kill_group(process: subprocess.Popen[bytes]) -> None:
+    with contextlib.suppress(OSError):
+        if os.name == "nt":
+            process.kill()
+        else:
+            os.killpg(process.pid, signal.SIGKILL)
+    process.wait()
+
+
+def _junit_counts(argv: Sequence[str], not_before: float) -> tuple[int, int] | None:
+    """Return (passed, run) from the report this very run wrote, if its command line names one."""
+    for index, word in enumerate(argv):
+        name, equals, value = word.partition("=")
+        if name not in _REPORT_OPTIONS:
+            continue
+        if not equals:
+            value = argv[index + 1] if index + 1 < len(argv) else ""
+        path = Path(value)
+        try:
+            found = path.stat()
+            # A report left over from an earlier run says nothing about this one; clocks of file systems are coarse.
+            if not value or found.st_mtime < not_before - 1 or found.st_size > REPORT_LIMIT:
+                continue
+            return read_junit(path.read_bytes())
+        except (OSError, ValueError):
+            continue
+    return None
+
+
+def read_junit(data: bytes) -> tuple[int, int]:
+    """Return (passed, run) of a JUnit XML report; skipped tests were not run.
+
+    Raises:
+        ValueError: it is no such report.
+    """
+    # Entities are what makes XML dangerous, and no test runner writes a document type.
+    if b"<!DOCTYPE" in data or b"<!ENTITY" in data:
+        raise ValueError("a document type in a test report")
+    from xml.etree import ElementTree as Tree
+
+    try:
+        root = Tree.fromstring(data)  # noqa: S314 - document types are refused above
+    except Tree.ParseError as fault:
+        raise ValueError(str(fault)) from None
+    if root.tag not in ("testsuite", "testsuites"):
+        raise ValueError(f"the root element is {root.tag!r}")
+    passed = run = 0
+    for case in root.iter("testcase"):
+        children = {child.tag for child in case}
+        if "skipped" in children:
+            continue
+        run += 1
+        passed += not children & {"failure", "error"}
+    return passed, run
