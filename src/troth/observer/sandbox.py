@@ -76,7 +76,8 @@ class SandboxSpec:
         workspace: host folder the program works in, mounted writable.
         inside: absolute path at which it stands inside.
         private: host folder, owner-only, for the sandbox's home, tmp and generated files; ``prepare`` fills it.
-        environment: the whole environment inside (see ``base_environment``).
+        environment: the environment inside (see ``base_environment``), shown in argument vectors and records.
+        secrets: further variables whose values are shown nowhere.
         read_only: further host paths mounted read-only at their own places.
         writable: further host paths mounted writable at their own places.
         network: share the host's network.
@@ -87,6 +88,7 @@ class SandboxSpec:
     inside: str
     private: Path
     environment: Mapping[str, str]
+    secrets: Mapping[str, str] = field(default_factory=dict)
     read_only: tuple[Path, ...] = ()
     writable: tuple[Path, ...] = ()
     network: bool = False
@@ -105,22 +107,17 @@ def toolchain() -> tuple[Path, ...]:
 
 
 def base_environment(
-    *,
-    keep: Sequence[str] = (),
-    caches: bool = True,
-    claims: bool = False,
-    source: Mapping[str, str] | None = None,
+    *, caches: bool = True, claims: bool = False, source: Mapping[str, str] | None = None
 ) -> dict[str, str]:
     """Return a fresh environment: a few harmless variables, the private home, and caches out of the workspace.
 
     Args:
-        keep: further variables to take over from ``source``.
         caches: point well-known caches at the private temporary folder.
         claims: name the claims file.
         source: where values come from; the process's own environment by default.
     """
     origin = os.environ if source is None else source
-    result = {name: origin[name] for name in (*_KEPT_VARIABLES, *keep) if name in origin}
+    result = {name: origin[name] for name in _KEPT_VARIABLES if name in origin}
     own = str(Path(sys.executable).parent)
     path = result.get("PATH", "/usr/local/bin:/usr/bin:/bin")
     # The environment this program runs in brings the `python` that tests are run with.
@@ -130,7 +127,7 @@ def base_environment(
         result |= CACHES
     if claims:
         result["TROTH_CLAIMS"] = CLAIMS
-    return result | {name: origin[name] for name in keep if name in origin}
+    return result
 
 
 def bwrap_version() -> str:

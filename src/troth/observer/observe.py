@@ -1,0 +1,249 @@
+"""Observing one run: seal the start, launch under the sensors, read what they saw, write the records.
+
+Nothing here decides whether the agent kept its word; the result is records (done records §4, §13).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import timedelta
+from pathlib import Path
+from typing import Any, Final
+
+from troth.core.errors import Place, Refused
+from troth.core.instants import Clock, system_clock
+from troth.observer import records as rec
+from troth.observer.claims import MAX_BYTES as MAX_CLAIMS
+from troth.observer.claims import Claims, read_claims
+from troth.observer.events import TraceReport, read_trace
+from troth.observer.launch import Launched, launch
+from troth.observer.sandbox import (
+    CLAIMS,
+    UID,
+    SandboxSpec,
+    base_environment,
+    bwrap_argv,
+    bwrap_version,
+    root_digest,
+    toolchain,
+)
+from troth.observer.syscalls import strace_argv, strace_version, trace_expression
+from troth.observer.tree import Snapshot, copy_tree, snapshot, tarball_digest
+
+DEFAULT_TIMEOUT: Final = 3600.0
+"""Seconds a run may take unless told otherwise (ledger spec §16)."""
+
+_FORBIDDEN_WORKSPACES: Final = ("/", "/usr", "/bin", "/lib", "/etc", "/proc", "/dev", "/run", "/home", "/root", "/tmp")  # noqa: S108 - refused, not used
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What to observe.
+
+    Args:
+        workspace: host folder in which the agent works.
+        argv: the agent's program and arguments.
+        claim_id: the commitment's id.
+        invocation_id: the run's id.
+        private: owner-only folder for the tracer's files and the sandbox's home and tmp; must be empty.
+        protects: tells whether a path of the tree belongs to the contract (those are copied to the sealed start).
+        timeout: seconds.
+        network: let the sandbox reach the network.
+        allow_read: further host paths the agent may read.
+        allow_write: further host paths the agent may write.
+        env: names of variables handed on to the agent; values stand in no record.
+        claims_file: a claims file kept by a harness outside the sandbox, instead of ``TROTH_CLAIMS``.
+        terminal: give the agent a terminal; by default when this process has one.
+        show: descriptors on which the agent's output is shown, or ``None``.
+    """
+
+    workspace: Path
+    argv: Sequence[str]
+    claim_id: str
+    invocation_id: str
+    private: Path
+    protects: Callable[[str], bool]
+    timeout: float = DEFAULT_TIMEOUT
+    network: bool = False
+    allow_read: tuple[Path, ...] = ()
+    allow_write: tuple[Path, ...] = ()
+    env: tuple[str, ...] = ()
+    claims_file: Path | None = None
+    terminal: bool | None = None
+    show: tuple[int, int] | None = (1, 2)
+
+
+@dataclass(frozen=True, slots=True)
+class Observed:
+    """What came of it: the records by file name, the trees, and the facts that no record has a member for."""
+
+    files: Mapping[str, bytes]
+    origin: rec.Origin
+    before: Snapshot
+    after: Snapshot
+    sealed_start: Path
+    launched: Launched
+    report: TraceReport
+    claims: Claims
+    coverage_faults: tuple[str, ...]
+    seconds: float
+    facts: Mapping[str, Any] = field(default_factory=dict)
+
+
+def check_workspace(workspace: Path) -> None:
+    """Refuse folders that cannot be mounted safely as a workspace.
+
+    Raises:
+        Refused: ``E_WORKSPACE_UNFIT``.
+    """
+    resolved = str(workspace)
+    if resolved in _FORBIDDEN_WORKSPACES or resolved.startswith(("/usr/", "/proc/", "/dev/", "/sys/", "/etc/")):
+        raise Refused(
+            "E_WORKSPACE_UNFIT", "a system folder cannot be a workspace", place=Place(resolved),
+            remedy="Work in a folder of its own.",
+        )  # fmt: skip
+    owner = workspace.stat().st_uid
+    if os.geteuid() == 0 and owner != 0:
+        raise Refused(
+            "E_WORKSPACE_UNFIT", f"the folder belongs to the user with id {owner}, and troth runs as root",
+            place=Place(resolved), remedy="Run troth as the owner of the workspace.",
+        )  # fmt: skip
+    if not os.access(workspace, os.W_OK):
+        raise Refused("E_WORKSPACE_UNFIT", "the folder cannot be written", place=Place(resolved))
+
+
+def _read_bounded(path: Path, limit: int) -> bytes:
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    except OSError as fault:
+        raise Refused("E_CLAIMS_UNREADABLE", f"the claims file: {fault.strerror}", place=Place(str(path))) from None
+    with open(descriptor, "rb") as file:
+        return file.read(limit + 1)
+
+
+def _file_digest(path: Path) -> str:
+    try:
+        with open(path, "rb") as file:
+            return hashlib.file_digest(file, "sha256").hexdigest()
+    except OSError:
+        return hashlib.sha256().hexdigest()
+
+
+def observe(request: Request, *, clock: Clock = system_clock, tell: Callable[[str], None] = lambda _: None) -> Observed:
+    """Observe one run from start to end.
+
+    Args:
+        request: what to observe.
+        clock: read once, at the start; everything later is monotonic time added to it (done records §13.9).
+        tell: told in words which stage begins.
+
+    Raises:
+        Refused: the workspace is unfit or too large, a program is missing, the sandbox or the agent did not start.
+    """
+    workspace = request.workspace
+    check_workspace(workspace)
+    versions = (bwrap_version(), strace_version())
+    tell("reading the workspace")
+    before = snapshot(workspace)
+    tarball = tarball_digest(workspace, before)
+    sealed_start = request.private / "start"
+    copy_tree(workspace, before, sealed_start, only=request.protects)
+    claims_inside = request.private / "claims.jsonl"
+    claims_inside.touch(mode=0o600, exist_ok=False)
+    environment = base_environment(claims=request.claims_file is None)
+    spec = SandboxSpec(
+        workspace=workspace,
+        inside=str(workspace),
+        private=request.private,
+        environment=environment,
+        secrets={name: os.environ[name] for name in request.env if name in os.environ},
+        read_only=(*toolchain(), *request.allow_read),
+        writable=request.allow_write,
+        network=request.network,
+        claims=claims_inside if request.claims_file is None else None,
+    )
+    trace_file = request.private / "trace"
+    transcript = request.private / "transcript"
+    tell("running the agent")
+    started = clock()
+    launched = launch(
+        spec, request.argv, trace_file=trace_file, transcript=transcript, timeout=request.timeout,
+        terminal=request.terminal, show=request.show,
+    )  # fmt: skip
+    ended = started + timedelta(seconds=launched.seconds)
+    if not launched.started_child:
+        words = transcript.read_bytes()[-400:].decode("utf-8", "backslashreplace").strip()
+        raise Refused(
+            "E_SANDBOX_FAILED", f"the sandbox did not start: {words or 'no reason given'}",
+            remedy="Run: troth doctor", place=Place(str(workspace)),
+        )  # fmt: skip
+    tell("reading the trace")
+    after = snapshot(workspace, before=before)
+    report = read_trace(
+        trace_file,
+        workspace=str(workspace),
+        started=started,
+        agent_argv=request.argv,
+        known_paths=before.files.keys() | before.symlinks.keys(),
+        quiet_paths=(CLAIMS,),
+    )
+    if report.root_exit is None and not report.events and report.tracer == "complete":
+        raise Refused(
+            "E_AGENT_NOT_STARTED", f"the program {request.argv[0]!r} could not be started in the sandbox",
+            remedy="Name it by a path the sandbox sees, or make its folder visible with --allow-read.",
+        )  # fmt: skip
+    source = claims_inside if request.claims_file is None else request.claims_file
+    claims = read_claims(_read_bounded(source, MAX_CLAIMS))
+    origin = rec.Origin(request.claim_id, request.invocation_id, started, rec.interval_end(started, ended))
+    join = rec.unattributed(before, after, report)
+    faults = rec.coverage_faults(report, join, after)
+    facts = rec.LaunchFacts(
+        image=root_digest(spec),
+        runtime_version=versions[0],
+        strace_version=versions[1],
+        container_argv=bwrap_argv(spec, request.argv),
+        trace_expression=trace_expression(),
+        tracer_flags=strace_argv(Path("trace"))[1:],
+        agent_argv=request.argv,
+        agent_uid=UID,
+        env={**environment, **{name: {"handed_on": name in os.environ} for name in request.env}},
+        network=request.network,
+        container_workspace=str(workspace),
+        start_tarball_sha256=tarball,
+        timeout_seconds=int(request.timeout),
+    )
+    files = {
+        "tree.json": rec.tree_record(origin, after),
+        "observation.json": rec.observation_record(origin, report, faults),
+        "capability.json": rec.capability_record(origin),
+        "claims.json": rec.claims_record(origin, claims),
+        "launch.json": rec.launch_record(facts),
+    }
+    files["launch-receipt.json"] = rec.launch_receipt_record(
+        origin,
+        records=files,
+        facts=facts,
+        report=report,
+        tree=after,
+        join=join,
+        coverage="incomplete" if faults else "complete",
+        container_exit=launched.exit,
+        timed_out=launched.timed_out,
+        transcript_sha256=_file_digest(transcript),
+        trace_sha256=_file_digest(trace_file),
+    )
+    return Observed(
+        files=files,
+        origin=origin,
+        before=before,
+        after=after,
+        sealed_start=sealed_start,
+        launched=launched,
+        report=report,
+        claims=claims,
+        coverage_faults=faults,
+        seconds=launched.seconds,
+    )
