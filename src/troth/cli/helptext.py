@@ -1,0 +1,180 @@
+"""``troth help``: what codes and exit statuses mean, and the help of any command."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+import click
+
+from troth.cli.answer import emit_json, printable, say
+from troth.core.errors import Refused
+
+EXITS: Final[Mapping[int, str]] = {
+    0: "Holds or done: chain verified, done verdict supported, document valid.",
+    1: "Does not hold: a fault in the chain (for every command that needs it whole), receipt invalid or contradicted, "
+    "document invalid.",
+    2: "Refused: usage, a malformed record, an operation refused with its code, missing consent. Nothing was changed.",
+    3: "Not established: the records did not allow an answer.",
+    4: "A person must decide.",
+    70: "An error of ours. TROTH_DEBUG=1 shows where.",
+    75: "Busy: somebody else holds what is needed; try again.",
+}
+"""Exit status -> what it means. With several inputs: the first of 70, 2, 1, 4, 3, 0 that occurs."""
+
+PROGRAM_CODES: Final[Mapping[str, str]] = {
+    "E_USAGE": "The command line was not understood; the message names the command whose --help tells more.",
+    "E_DEFECT": "A fault of troth itself. TROTH_DEBUG=1 shows where.",
+    "E_OBSERVER_MISSING": "Observing or grading cannot work on this machine yet; `troth doctor` tells what mends it.",
+}
+"""The program's own codes, which no protocol defines."""
+
+_TABLES: Final[tuple[tuple[str, str, str], ...]] = (
+    # (what the codes are, module that holds the table, its name there): code -> sentence
+    ("Refusals of the ledger", "troth.ledger.codes", "CODES"),
+    ("Faults of a chain", "troth.ledger.codes", "FAULTS"),
+    ("Reasons of a receipt", "troth.receipts.reasons", "REASONS"),
+)
+
+_TOPICS: Final = ("codes", "exit", "completion")
+
+_COMPLETION: Final = """\
+Completion of commands and options, for one shell session; put the line into the shell's start file to keep it.
+
+  bash   eval "$(_TROTH_COMPLETE=bash_source troth)"
+  zsh    eval "$(_TROTH_COMPLETE=zsh_source troth)"
+  fish   _TROTH_COMPLETE=fish_source troth | source"""
+
+
+def tables() -> dict[str, Mapping[str, str]]:
+    """Return every table of codes by its title: the protocols' in their own words, then the program's."""
+    found: dict[str, Mapping[str, str]] = {}
+    for title, module, name in _TABLES:
+        found[title] = getattr(importlib.import_module(module), name)
+    found["Codes of the program itself"] = PROGRAM_CODES
+    return found
+
+
+def explain(code: str) -> list[tuple[str, str, str]]:
+    """Return (code, where it belongs, what it means) for each table that knows the code.
+
+    Letter case and ``-`` for ``_`` do not matter.
+
+    Raises:
+        Refused: ``E_USAGE`` naming the nearest codes when no table knows it.
+    """
+    known = tables()
+    wanted = _folded(code)
+    hits = [
+        (name, title, meaning)
+        for title, table in known.items()
+        for name, meaning in table.items()
+        if _folded(name) == wanted
+    ]
+    if hits:
+        return hits
+    names = {name for table in known.values() for name in table}
+    raise _unknown(code, "code", sorted(names), "`troth help codes` lists them all.")
+
+
+def _folded(code: str) -> str:
+    return code.upper().replace("-", "_")
+
+
+def _unknown(word: str, kind: str, names: Sequence[str], remedy: str) -> Refused:
+    import difflib
+
+    by_folded = {_folded(name): name for name in names}
+    near = [by_folded[hit] for hit in difflib.get_close_matches(_folded(word), by_folded, n=3)]
+    hint = f" Did you mean {' or '.join(near)}?" if near else ""
+    return Refused("E_USAGE", f"There is no {kind} {printable(word, 200)!r}.{hint}", remedy=remedy, detail=near)
+
+
+def _tell_codes(code: str | None, as_json: bool) -> None:
+    if code is not None:
+        hits = explain(code)
+        if as_json:
+            emit_json({"codes": [{"code": name, "of": title, "means": means} for name, title, means in hits]})
+            return
+        for name, title, means in hits:
+            say(f"{name} ({title[0].lower()}{title[1:]}): {means}")
+        return
+    known = tables()
+    if as_json:
+        rows = [
+            {"code": name, "of": title, "means": means}
+            for title, table in known.items()
+            for name, means in table.items()
+        ]
+        emit_json({"codes": rows, "exit": {str(status): means for status, means in EXITS.items()}})
+        return
+    for title, table in known.items():
+        say(title)
+        _tell_table(table)
+        say()
+    _tell_exits(as_json=False)
+
+
+def _tell_table(table: Mapping[str, str]) -> None:
+    formatter = click.HelpFormatter(width=_width())
+    with formatter.indentation():
+        formatter.write_dl(list(table.items()), col_max=34)
+    say(formatter.getvalue().rstrip("\n"))
+
+
+def _width() -> int:
+    import shutil
+
+    return min(shutil.get_terminal_size().columns, 100)
+
+
+def _tell_exits(*, as_json: bool) -> None:
+    if as_json:
+        emit_json({"exit": {str(status): means for status, means in EXITS.items()}})
+        return
+    say("Exit statuses (with several inputs, the first of 70, 2, 1, 4, 3, 0 that occurs)")
+    _tell_table({str(status): means for status, means in EXITS.items()})
+
+
+def _tell_command(ctx: click.Context, words: Sequence[str]) -> None:
+    root = ctx.find_root()
+    here = root
+    command: click.Command = root.command
+    for word in words:
+        inner = command.get_command(here, word) if isinstance(command, click.Group) else None
+        if inner is None:
+            names = [*command.list_commands(here)] if isinstance(command, click.Group) else []
+            topics = [*_TOPICS] if command is root.command else []
+            raise _unknown(word, "command or topic", [*names, *topics], f"Try '{here.command_path} --help'.")
+        here = click.Context(inner, info_name=word, parent=here)
+        command = inner
+    say(command.get_help(here))
+
+
+@click.command(
+    "help",
+    epilog="Topics: codes [CODE], exit, completion; or any command. Exit codes: 0 told, 2 unknown topic or code. "
+    "Example: troth help codes E_NOT_OWNER",
+)
+@click.argument("topic", nargs=-1)
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object (codes and exit only).")
+@click.pass_context
+def help_cmd(ctx: click.Context, topic: tuple[str, ...], as_json: bool) -> int:
+    """Explain codes, exit statuses, completion and commands."""
+    match topic:
+        case ("codes",):
+            _tell_codes(None, as_json)
+        case ("codes", code):
+            _tell_codes(code, as_json)
+        case ("exit",):
+            _tell_exits(as_json=as_json)
+        case ("completion",) if not as_json:
+            say(_COMPLETION)
+        case _ if as_json:
+            raise Refused("E_USAGE", "--json goes with `help codes` and `help exit`.", remedy="Leave --json out.")
+        case ("codes" | "exit" | "completion", *_):
+            raise Refused("E_USAGE", f"`help {topic[0]}` takes fewer words.", remedy="Try 'troth help --help'.")
+        case _:
+            _tell_command(ctx, topic)
+    return 0
