@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 from collections.abc import Iterator
 from typing import Final
@@ -15,13 +16,39 @@ KEPT: Final = LEDGER_ROW.max_bytes + 16
 byte order mark and a carriage return, which do not count."""
 
 
-def physical_lines(fd: int, start: int, end: int | None = None) -> Iterator[tuple[int, bytes, bool]]:
+class PrefixDigest:
+    """SHA-256 of everything up to and including the last LF seen, kept while a file is read in chunks."""
+
+    __slots__ = ("_covered", "_running")
+
+    def __init__(self) -> None:
+        self._running = hashlib.sha256()
+        self._covered = self._running.copy()
+
+    def chunk(self, data: bytes) -> None:
+        """Take the next bytes of the file."""
+        cut = data.rfind(b"\n") + 1
+        if cut:
+            self._running.update(data[:cut])
+            self._covered = self._running.copy()
+        self._running.update(data[cut:])
+
+    def settle(self) -> None:
+        """Forget the bytes after the last LF."""
+        self._running = self._covered.copy()
+
+    def digest(self) -> bytes:
+        """Return the digest of the covered bytes."""
+        return self._covered.digest()
+
+
+def physical_lines(fd: int, start: int, digest: PrefixDigest | None = None) -> Iterator[tuple[int, bytes, bool]]:
     """Yield ``(offset after the line, bytes without the LF, terminated)`` for each line from ``start`` on.
 
     Args:
         fd: open for reading; its position is used.
         start: offset of a line's first byte.
-        end: stop there; by default where the file ends when it is reached.
+        digest: takes every chunk read.
 
     A final line without LF comes with ``terminated`` false; nothing comes for zero bytes after the last LF. Of a
     line longer than :data:`KEPT` only that many bytes are given.
@@ -31,10 +58,11 @@ def physical_lines(fd: int, start: int, end: int | None = None) -> Iterator[tupl
     carry = b""
     carry_size = 0
     while True:
-        want = CHUNK if end is None else min(CHUNK, end - offset - carry_size)
-        chunk = os.read(fd, want) if want > 0 else b""
+        chunk = os.read(fd, CHUNK)
         if not chunk:
             break
+        if digest is not None:
+            digest.chunk(chunk)
         lines = chunk.split(b"\n")
         if carry_size:
             head_size = carry_size + len(lines[0])

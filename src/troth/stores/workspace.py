@@ -187,12 +187,16 @@ def _yaml(data: bytes, path: Path) -> Any:
         text = data.decode("utf-8")
     except UnicodeDecodeError as fault:
         raise _config_fault(path, f"byte {fault.start} is not UTF-8") from None
+    import warnings
+
     # Imported here: a command that reads no settings should not pay for it.
     from ruamel.yaml import YAML
     from ruamel.yaml.error import MarkedYAMLError, YAMLError
 
     try:
-        return YAML(typ="safe", pure=True).load(text)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # such as an anchor used twice, which YAML allows
+            return YAML(typ="safe", pure=True).load(text)
     except MarkedYAMLError as fault:
         line = fault.problem_mark.line + 1 if fault.problem_mark is not None else None
         problem = " ".join((fault.problem or "not YAML").split())
@@ -246,9 +250,11 @@ def create_workspace(root: Path, *, name: str | None, agents_text: str) -> tuple
     if os.path.lexists(space.folder):
         _checked(space)
     files = (
-        # The ledger last: while it is missing, no command takes the workspace for a complete one.
+        # The lock is made here so that a refused command changes nothing; the ledger comes last, and while it is
+        # missing no command takes the workspace for a complete one.
         (space.config_file, config_text(name or name_for(root)).encode()),
         (space.agents_file, agents_text.encode()),
+        (space.lock, b""),
         (space.ledger, b""),
     )
     try:

@@ -1,0 +1,565 @@
+"""The ledger as a JSON Lines file: verified reading, and durable appending under the write lock (ledger spec §4).
+
+A row is acknowledged only after it and everything before it are on the disk. Readers take no lock.
+
+An open store keeps what it verified. While the file's identity (device, inode, size, modification and change times)
+is what the store left, nothing is read again. When the file grew, the bytes verified before are hashed and compared
+with the digest remembered, and only the new ones are verified. Anything else is verified from the start.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import threading
+import time
+from array import array
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final, overload
+
+from troth.core.canonical import row_bytes
+from troth.core.errors import Defect, Place, Refused
+from troth.core.ids import RandomHex, system_random
+from troth.core.instants import Clock, system_clock
+from troth.core.strictjson import JsonFault
+from troth.ledger.chain import BOM, ChainReader, Verification
+from troth.ledger.operations import Candidate, admit
+from troth.ledger.replay import Replay, State
+from troth.ledger.rows import Row, parse_row, row_of
+from troth.stores import workspace as places
+from troth.stores.durable import (
+    append_durably,
+    copy_range_durably,
+    create_whole,
+    open_regular,
+    os_fault,
+    replace_whole,
+    sync_file,
+)
+from troth.stores.lines import CHUNK, PrefixDigest, physical_lines
+from troth.stores.lock import WAIT_SECONDS, exclusive
+
+RE_READ_SECONDS: Final = 0.05
+"""A reader that meets half a row waits this long and looks once more: a writer may have been at work."""
+
+TORN: Final = "torn-"
+
+_Identity = tuple[int, int, int, int, int]
+
+
+class Note(str):
+    """A sentence for a person about something that happened on the way, with a stable ``code``."""
+
+    __slots__ = ("code",)
+    code: str
+
+    def __new__(cls, code: str, text: str) -> Note:
+        """Return the sentence."""
+        note = super().__new__(cls, text)
+        note.code = code
+        return note
+
+
+Notify = Callable[[str], None]
+
+
+def _quiet(_: str) -> None:
+    pass
+
+
+class Rows(Sequence[Row]):
+    """The well-formed rows of a ledger in file order, parsed when they are asked for."""
+
+    def __init__(self, path: Path, starts: array[int], lines: array[int]) -> None:
+        self._path = path
+        self._starts = starts  # offset of each row's first byte
+        self._lines = lines  # physical line of each row, ascending
+        self._count = len(lines)
+
+    def __len__(self) -> int:
+        return self._count
+
+    @overload
+    def __getitem__(self, index: int) -> Row: ...
+    @overload
+    def __getitem__(self, index: slice) -> list[Row]: ...
+    def __getitem__(self, index: int | slice) -> Row | list[Row]:
+        """Return one row, or a list of rows.
+
+        Raises:
+            IndexError: there is no such row.
+            Refused: ``E_UNREADABLE`` when the file was replaced meanwhile.
+        """
+        fd = open_regular(self._path, os.O_RDONLY, "E_NO_LEDGER", "the ledger")
+        try:
+            if isinstance(index, slice):
+                return [self._read(fd, at) for at in range(*index.indices(self._count))]
+            if not -self._count <= index < self._count:
+                raise IndexError(index)
+            return self._read(fd, index % self._count)
+        finally:
+            os.close(fd)
+
+    def __iter__(self) -> Iterator[Row]:
+        for first in range(0, self._count, 1000):
+            yield from self[first : first + 1000]
+
+    def at_line(self, line: int) -> Row:
+        """Return the row of a physical line.
+
+        Raises:
+            KeyError: no well-formed row stands there.
+        """
+        from bisect import bisect_left
+
+        index = bisect_left(self._lines, line, 0, self._count)
+        if index == self._count or self._lines[index] != line:
+            raise KeyError(line)
+        return self[index]
+
+    def _read(self, fd: int, index: int) -> Row:
+        line = self._lines[index]
+        for _, raw, _ in physical_lines(fd, self._starts[index]):
+            try:
+                return row_of(line, parse_row(bare(raw, line)))
+            except JsonFault:
+                break
+        raise Refused("E_UNREADABLE", "the ledger was replaced while it was read", place=Place(file=str(self._path)))
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """What a ledger said at one moment; the state is shared with the store and valid until its next call."""
+
+    rows: Rows
+    verification: Verification
+    state: State
+
+    @property
+    def head(self) -> str:
+        """Return the head digest."""
+        return self.verification.head
+
+
+class _Memory:
+    """What an open store knows of the bytes it verified."""
+
+    def __init__(self, unhashed_prefix: int | None, *, digest: bool) -> None:
+        self.chain = ChainReader(unhashed_prefix=unhashed_prefix)
+        self.replay = Replay()
+        self.digest = PrefixDigest() if digest else None
+        self.starts: array[int] = array("Q")
+        self.lines: array[int] = array("Q")
+        self.size = 0  # bytes covered by all of the above
+        self.identity: _Identity | None = None  # of the file, when it ended where the covered bytes end
+        self.open_end = False  # the last row came without LF
+
+    def scan(self, fd: int) -> bytes | None:
+        """Take all terminated lines from where the last scan ended; return the unterminated rest, if any."""
+        for after, raw, terminated in physical_lines(fd, self.size, self.digest):
+            if not terminated:
+                if self.digest is not None:
+                    self.digest.settle()
+                return raw
+            self.take(raw, after)
+        return None
+
+    def take(self, raw: bytes, after: int, *, terminated: bool = True) -> None:
+        """Take one line that ends at the offset ``after``."""
+        row = self.chain.feed(raw, terminated)
+        if row is not None:
+            self.replay.apply(row)
+            self.starts.append(self.size)
+            self.lines.append(row.line)
+        self.size = after
+        self.open_end = not terminated
+
+
+class JsonlStore:
+    """One ledger file.
+
+    Args:
+        ledger_file: the file.
+        workspace: name written into new rows; ``None`` continues with the newest row's.
+        unhashed_prefix: exact number of unhashed rows permitted, ``None`` for any.
+        lock_file: the write lock; ``.lock`` beside a ledger in ``.mentu``, else the file's name plus ``.lock``.
+        genesis_file: where the constitution stands, if there can be one.
+        clock, random_hex: where time and randomness come from.
+        wait_seconds: how long a writer waits for the lock.
+        notify: takes sentences for a person (a torn tail set aside, a stale ``seen``), each a :class:`Note`.
+    """
+
+    def __init__(
+        self,
+        ledger_file: Path,
+        *,
+        workspace: str | None = None,
+        unhashed_prefix: int | None = None,
+        lock_file: Path | None = None,
+        genesis_file: Path | None = None,
+        clock: Clock = system_clock,
+        random_hex: RandomHex = system_random,
+        wait_seconds: float = WAIT_SECONDS,
+        notify: Notify = _quiet,
+    ) -> None:
+        self.ledger_file = ledger_file
+        self.lock_file = lock_file if lock_file is not None else lock_beside(ledger_file)
+        self.workspace = workspace
+        self.unhashed_prefix = unhashed_prefix
+        self.notify = notify
+        self._genesis_file = genesis_file
+        self._clock = clock
+        self._random_hex = random_hex
+        self._wait_seconds = wait_seconds
+        self._memory: _Memory | None = None
+        self._threads = threading.RLock()
+
+    @classmethod
+    def open(
+        cls,
+        where: Path | str | None = None,
+        *,
+        clock: Clock = system_clock,
+        random_hex: RandomHex = system_random,
+        wait_seconds: float = WAIT_SECONDS,
+        notify: Notify = _quiet,
+    ) -> JsonlStore:
+        """Open a ledger: a file, a workspace folder, or ``None`` to search upward from the current folder.
+
+        A ledger file inside ``.mentu`` is governed by the settings beside it (ledger spec §16, Verify).
+
+        Raises:
+            Refused: ``E_NO_WORKSPACE``, ``E_CONFIG``, ``E_UNSUPPORTED`` for a kind of store this version lacks.
+        """
+        if isinstance(where, str):
+            scheme = where.partition("://")[0]
+            if scheme != where:
+                raise Refused(
+                    "E_UNSUPPORTED",
+                    f"this version has no store of the kind {scheme}://",
+                    remedy="Name a file or folder.",
+                )
+            where = Path(where)
+        if where is None:
+            space: places.Workspace | None = places.find_workspace(Path.cwd())
+        elif where.is_dir():
+            space = places.workspace_at(where)
+        else:
+            where = Path(os.path.abspath(where))
+            space = places.workspace_at(where.parent) if where.parent.name == places.FOLDER else None
+        if space is None:
+            assert where is not None
+            return cls(where, clock=clock, random_hex=random_hex, wait_seconds=wait_seconds, notify=notify)
+        config = space.config()
+        return cls(
+            where if where is not None and where.parent == space.folder else space.ledger,
+            workspace=config.workspace or places.name_for(space.root),
+            unhashed_prefix=config.unhashed_prefix,
+            lock_file=space.lock,
+            genesis_file=space.genesis_file,
+            clock=clock,
+            random_hex=random_hex,
+            wait_seconds=wait_seconds,
+            notify=notify,
+        )
+
+    # Reading ---------------------------------------------------------------------------------------------------
+
+    def verify(self, *, expect_head: str | None = None, expect_rows: int | None = None) -> Verification:
+        """Verify the whole file from its first byte; nothing remembered is used (ledger spec §4, Verifier).
+
+        Raises:
+            Refused: ``E_NO_LEDGER``, ``E_NOT_REGULAR``, ``E_UNREADABLE``.
+        """
+        chain = ChainReader(unhashed_prefix=self.unhashed_prefix, expect_head=expect_head, expect_rows=expect_rows)
+        fd = self._open(os.O_RDONLY)
+        try:
+            covered = 0
+            for again in (True, False):
+                for after, raw, terminated in physical_lines(fd, covered):
+                    if not terminated and again and not _well_formed(raw, chain.line + 1):
+                        time.sleep(RE_READ_SECONDS)
+                        break
+                    chain.feed(raw, terminated)
+                    covered = after
+                else:
+                    break
+        except OSError as fault:
+            raise self._unreadable(fault) from None
+        finally:
+            os.close(fd)
+        return chain.finish()
+
+    def read(self) -> Snapshot:
+        """Return what the ledger says now: verified and replayed.
+
+        Raises:
+            Refused: ``E_NO_LEDGER``, ``E_NOT_REGULAR``, ``E_UNREADABLE``. Faults of the chain are told in the
+                snapshot's verification and raise nothing.
+        """
+        with self._threads:
+            fd = self._open(os.O_RDONLY)
+            try:
+                before = _identity(fd)
+                memory = self._recall(fd, before)
+                tail = memory.scan(fd) if memory.identity != before else None
+                if tail is not None and not _well_formed(tail, memory.chain.line + 1):
+                    time.sleep(RE_READ_SECONDS)
+                    tail = memory.scan(fd)
+                after = _identity(fd)
+                if tail is not None:
+                    memory.take(tail, after[2], terminated=False)
+                # What changed while it was read is looked at again next time; so is an end without LF.
+                memory.identity = after if before == after and memory.size == after[2] else None
+                self._memory = memory if tail is None else None
+            except OSError as fault:
+                self._memory = None
+                raise self._unreadable(fault) from None
+            finally:
+                os.close(fd)
+            return self._snapshot(memory)
+
+    # Writing ---------------------------------------------------------------------------------------------------
+
+    def append(
+        self, candidate: Candidate, *, engine_trust: dict[str, Any] | None = None, seen: str | None = None
+    ) -> dict[str, Any]:
+        """Append one row and return it, complete, once it is on the disk.
+
+        Args:
+            candidate: what to record.
+            engine_trust: measured by the engine, never supplied by a caller of the tool.
+            seen: the head digest the caller last saw; another one gives the note ``blind_write`` (§7).
+
+        Raises:
+            Refused: with the codes of ledger spec §5; nothing was written.
+            DoesNotHold: ``E_CHAIN_BROKEN``.
+            Busy: the lock was held for ten seconds.
+        """
+        return self.append_with(lambda _: (candidate, engine_trust), seen=seen)
+
+    def append_with(
+        self,
+        build: Callable[[Snapshot], Candidate | tuple[Candidate, dict[str, Any] | None]],
+        *,
+        seen: str | None = None,
+    ) -> dict[str, Any]:
+        """Append the row that ``build`` decides on while the lock is held; see :meth:`append`."""
+        with self._threads, exclusive(self.lock_file, self._wait_seconds):
+            fd = self._open(os.O_RDWR | os.O_APPEND)
+            try:
+                memory = self._refresh(fd)
+                snapshot = self._snapshot(memory)
+                if seen is not None and seen != snapshot.head:
+                    self.notify(Note("blind_write", f"blind_write: the ledger moved on; its head is {snapshot.head}"))
+                built = build(snapshot)
+                candidate, trust = built if isinstance(built, tuple) else (built, None)
+                row = admit(
+                    candidate,
+                    snapshot.state,
+                    chain_ok=snapshot.verification,
+                    head_hash=snapshot.verification.last_hash,
+                    workspace=self.workspace or _last_workspace(snapshot) or "default",
+                    now=self._clock(),
+                    random_hex=self._random_hex,
+                    engine_trust=trust,
+                    genesis_error=self._genesis_error(),
+                )
+                self._write(fd, memory, row)
+                return row
+            except OSError as fault:
+                self._memory = None
+                raise self._unreadable(fault) from None
+            finally:
+                os.close(fd)
+
+    def repair_tail(self) -> Path | None:
+        """Set a torn last line aside, alone and under the lock; return where it went, ``None`` if none was torn.
+
+        Raises:
+            Refused, Busy: as :meth:`append`.
+        """
+        with self._threads, exclusive(self.lock_file, self._wait_seconds):
+            fd = self._open(os.O_RDWR | os.O_APPEND)
+            try:
+                self._memory = None
+                memory = _Memory(self.unhashed_prefix, digest=False)
+                tail = memory.scan(fd)
+                return (
+                    None
+                    if tail is None or _well_formed(tail, memory.chain.line + 1)
+                    else self._set_aside(fd, memory.size)
+                )
+            except OSError as fault:
+                raise self._unreadable(fault) from None
+            finally:
+                os.close(fd)
+
+    def fill(self, rows: Sequence[dict[str, Any]]) -> None:
+        """Write complete, chained rows into a ledger that is empty or absent, all of them or none.
+
+        Raises:
+            Refused: ``E_NOT_EMPTY`` when rows stand there already; as :meth:`append` otherwise.
+        """
+        data = b"".join(row_bytes(row) + b"\n" for row in rows)
+        with self._threads, exclusive(self.lock_file, self._wait_seconds):
+            self._memory = None
+            try:
+                if create_whole(self.ledger_file, data):
+                    return
+                fd = self._open(os.O_RDWR)
+                empty = os.fstat(fd).st_size == 0
+                os.close(fd)
+                if not empty:
+                    raise Refused(
+                        "E_NOT_EMPTY",
+                        "the ledger holds rows already",
+                        place=Place(file=str(self.ledger_file)),
+                        remedy="Import into a new workspace, or name another ledger with --store.",
+                    )
+                # Whoever waits for the lock opens the file afterwards, so a new file in its place is safe.
+                replace_whole(self.ledger_file, data)
+            except OSError as fault:
+                raise self._unreadable(fault) from None
+
+    # Inside ----------------------------------------------------------------------------------------------------
+
+    def _refresh(self, fd: int) -> _Memory:
+        """Bring the memory up to the file's end, a torn tail set aside; the lock is held."""
+        identity = _identity(fd)
+        memory = self._recall(fd, identity)
+        self._memory = None  # until the row is written
+        if memory.identity == identity:
+            return memory
+        tail = memory.scan(fd)
+        if tail is not None:
+            end = _identity(fd)[2]
+            if _well_formed(tail, memory.chain.line + 1):
+                memory.take(tail, end, terminated=False)
+            else:
+                self._set_aside(fd, memory.size)
+        memory.identity = _identity(fd)
+        self._memory = memory
+        return memory
+
+    def _recall(self, fd: int, identity: _Identity) -> _Memory:
+        """Return the memory if its bytes are still the file's first ones, else an empty one."""
+        memory = self._memory
+        if memory is None:
+            return _Memory(self.unhashed_prefix, digest=False)
+        if memory.identity == identity:
+            return memory
+        if memory.digest is not None and memory.size <= identity[2]:
+            prefix = hashlib.sha256()
+            os.lseek(fd, 0, os.SEEK_SET)
+            left = memory.size
+            while left > 0:
+                chunk = os.read(fd, min(left, CHUNK))
+                if not chunk:
+                    break
+                prefix.update(chunk)
+                left -= len(chunk)
+            if prefix.digest() == memory.digest.digest():
+                return memory
+        # The file changed under an open store, so it may do so again: remember a digest from now on.
+        return _Memory(self.unhashed_prefix, digest=True)
+
+    def _write(self, fd: int, memory: _Memory, row: dict[str, Any]) -> None:
+        raw = row_bytes(row)
+        data = raw + b"\n"
+        size = memory.size
+        if memory.open_end:
+            self.notify(Note("unterminated", "unterminated: the last row had no line feed; one was added"))
+            data = b"\n" + data
+        self._memory = None
+        # The row goes through the verifier before it goes to the disk: what would break the chain is never written.
+        was_open = memory.open_end
+        memory.take(raw, size + len(data))
+        if not memory.chain.finish().ok:
+            raise Defect("E_DEFECT", "the row to be written does not verify; nothing was written")
+        append_durably(fd, data, size, self.ledger_file)
+        memory.identity = _identity(fd)
+        if was_open:
+            return  # offsets and digest speak of a line that ended elsewhere
+        if memory.digest is not None:
+            memory.digest.chunk(data)
+        if memory.size == memory.identity[2]:
+            self._memory = memory
+
+    def _set_aside(self, fd: int, start: int) -> Path:
+        """Move the bytes from ``start`` on into a file of their own, durably, before they are cut off."""
+        end = os.fstat(fd).st_size
+        stamp = self._clock().strftime("%Y%m%dT%H%M%SZ")
+        in_workspace = self.ledger_file.parent.name == places.FOLDER
+        stem = f"{TORN}{stamp}" if in_workspace else f"{self.ledger_file.name}.{TORN}{stamp}"
+        number = 1
+        while True:
+            target = self.ledger_file.with_name(stem if number == 1 else f"{stem}-{number}")
+            try:
+                copy_range_durably(fd, start, end, target)
+                break
+            except FileExistsError:
+                number += 1
+        os.ftruncate(fd, start)
+        sync_file(fd)
+        self.notify(
+            Note("torn_tail", f"torn_tail: {end - start} bytes of a row that was never acknowledged went to {target}")
+        )
+        return target
+
+    def _snapshot(self, memory: _Memory) -> Snapshot:
+        return Snapshot(Rows(self.ledger_file, memory.starts, memory.lines), memory.chain.finish(), memory.replay.state)
+
+    def _open(self, flags: int) -> int:
+        return open_regular(self.ledger_file, flags, "E_NO_LEDGER", "the ledger")
+
+    def _genesis_error(self) -> Refused | None:
+        if self._genesis_file is None or not os.path.lexists(self._genesis_file):
+            return None
+        # Rules that nobody applies would be worse than no rules: all nine operations wait (spec §11).
+        return Refused(
+            "E_CONSTRAINT_VIOLATED",
+            "this version cannot apply a genesis key",
+            place=Place(file=str(self._genesis_file)),
+            detail="genesis_invalid",
+        )
+
+    def _unreadable(self, fault: OSError) -> Exception:
+        return os_fault("E_UNREADABLE", fault, self.ledger_file, "the ledger cannot be read or written")
+
+
+def lock_beside(ledger_file: Path) -> Path:
+    """Return the write lock of a ledger file: ``.lock`` in ``.mentu``, else the file's name plus ``.lock``."""
+    if ledger_file.parent.name == places.FOLDER:
+        return ledger_file.with_name(places.LOCK)
+    return ledger_file.with_name(f"{ledger_file.name}.lock")
+
+
+def _identity(fd: int) -> _Identity:
+    found = os.fstat(fd)
+    return (found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns)
+
+
+def bare(raw: bytes, line: int) -> bytes:
+    """Return a physical line without what the verifier passes over: a byte order mark, one carriage return."""
+    return (raw.removeprefix(BOM) if line == 1 else raw).removesuffix(b"\r")
+
+
+def _well_formed(raw: bytes, line: int) -> bool:
+    """Tell whether an unterminated last line is a row (or nothing at all), so that it is not torn."""
+    text = bare(raw, line)
+    try:
+        if text:
+            parse_row(text)
+    except JsonFault:
+        return False
+    return True
+
+
+def _last_workspace(snapshot: Snapshot) -> str | None:
+    if not snapshot.rows:
+        return None
+    name = snapshot.rows[-1].value.get("workspace")
+    return name if places.is_workspace_name(name) else None
