@@ -1,0 +1,380 @@
+"""State is what replaying the rows gives, and nothing else (ledger spec §6 [D22], §16)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import Any, Final, NamedTuple
+
+from troth.core.digests import sha256_hex
+from troth.ledger.fields import (
+    CITING_KINDS,
+    DEFAULT_KIND,
+    ON_COMMITMENT,
+    OPS,
+    V1_OPS,
+    is_empty,
+    missing_field,
+    mistyped_field,
+    read_op,
+    required_value,
+)
+from troth.ledger.machine import Cell, Column, StateName, step
+from troth.ledger.rows import Row
+
+_KNOWN_OPS: Final = frozenset(OPS)
+
+
+class Signal(NamedTuple):
+    """What the rules ask about an earlier row. ``op`` and ``kind`` are as read, version 1 notes as ``annotate``."""
+
+    line: int
+    op: str | None
+    kind: str | None
+    actor: str | None
+    ts: str | None
+    depth: int
+
+
+class Submission(NamedTuple):
+    """The submit row that waits for review."""
+
+    id: str
+    evidence: str
+    actor: str
+
+    def as_json(self) -> dict[str, Any]:
+        """Return ``{id, evidence}`` (§16)."""
+        return {"id": self.id, "evidence": self.evidence}
+
+
+@dataclass(slots=True)
+class Commitment:
+    """A commitment as replay leaves it.
+
+    ``evidence`` is ``None`` until it closes, ``submission`` is set while it is in review. ``last_*`` describe the
+    last row that had an effect, ``closed_*`` the row that closed it. ``self_approved`` tells that the submitter
+    approved (§6 [D20]).
+    """
+
+    id: str
+    source: str
+    body: str
+    tags: tuple[str, ...]
+    actor: str
+    line: int
+    ts: str
+    state: StateName = "open"
+    owner: str | None = None
+    evidence: str | None = None
+    submission: Submission | None = None
+    duplicate_of: str | None = None
+    reopen_count: int = 0
+    self_approved: bool = False
+    closed_by: str | None = None
+    closed_row: str | None = None
+    closed_ts: str | None = None
+    last_row: str = ""
+    last_actor: str = ""
+    last_ts: str = ""
+
+    @property
+    def reopened(self) -> bool:
+        """Tell whether it is claimed again after a reopening (§6 [D18])."""
+        return self.state == "claimed" and self.reopen_count > 0
+
+    def as_json(self) -> dict[str, Any]:
+        """Return the record of §6 and what lists show beside it."""
+        return {
+            "id": self.id,
+            "state": self.state,
+            "owner": self.owner,
+            "evidence": self.evidence,
+            "submission": self.submission.as_json() if self.submission else None,
+            "duplicateOf": self.duplicate_of,
+            "reopenCount": self.reopen_count,
+            "source": self.source,
+            "body": self.body,
+            "tags": list(self.tags),
+            "actor": self.actor,
+            "line": self.line,
+            "ts": self.ts,
+            "selfApproval": self.self_approved,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Anomaly:
+    """A row without effect, and the first rule it breaks. ``detail`` is that of §5, where the code has one."""
+
+    line: int
+    id: str | None
+    code: str
+    detail: str | None
+
+    def as_json(self) -> dict[str, Any]:
+        """Return the members under their own names."""
+        return {"line": self.line, "id": self.id, "code": self.code, "detail": self.detail}
+
+
+@dataclass(frozen=True, slots=True)
+class Note:
+    """Something a reader should know that is no anomaly: ``duplicate_reopened``, ``self_approval``."""
+
+    line: int
+    id: str | None
+    warning: str
+    message: str
+
+
+@dataclass(slots=True)
+class State:
+    """Everything that replay derives; writers look their rules up here and change nothing.
+
+    ``signals`` holds the first row of every id, anomalies included. ``source_keys`` maps a key to the id of the
+    row that has it, ``cited`` the captures that a commitment names as its source, ``dismissed`` the targets of
+    dismissals.
+    """
+
+    commitments: dict[str, Commitment] = field(default_factory=dict)
+    anomalies: list[Anomaly] = field(default_factory=list)
+    notes: list[Note] = field(default_factory=list)
+    signals: dict[str, Signal] = field(default_factory=dict)
+    source_keys: dict[str, str] = field(default_factory=dict)
+    cited: set[str] = field(default_factory=set)
+    dismissed: set[str] = field(default_factory=set)
+    duplicates: dict[str, list[str]] = field(default_factory=dict)
+
+    def uncommitted(self) -> Iterator[str]:
+        """Yield the ids of captures that no commitment names as its source and nobody dismissed."""
+        for identifier, signal in self.signals.items():
+            if signal.op == "capture" and identifier not in self.cited and identifier not in self.dismissed:
+                yield identifier
+
+    def as_json(self) -> dict[str, Any]:
+        """Return commitments in file order and anomalies, as two implementations compare them."""
+        return {
+            "commitments": {name: record.as_json() for name, record in self.commitments.items()},
+            "anomalies": [anomaly.as_json() for anomaly in self.anomalies],
+        }
+
+    def digest(self) -> str:
+        """Return a digest over everything derived, to compare two replays."""
+        return sha256_hex(repr(self).encode("utf-8"))
+
+
+class _Stop(Exception):
+    """An answer, not an error: the row has no effect."""
+
+    def __init__(self, code: str, detail: str | None = None) -> None:
+        self.anomaly = (code, detail)
+
+
+class Replay:
+    """Applies rows in file order."""
+
+    def __init__(self) -> None:
+        self.state = State()
+
+    def apply(self, row: Row) -> None:
+        """Apply one row: it has its effect, or none and is listed as an anomaly."""
+        try:
+            self._decide(row)
+        except _Stop as stop:
+            self.state.anomalies.append(Anomaly(row.line, row.id, *stop.anomaly))
+        self._register(row)
+
+    def _decide(self, row: Row) -> None:
+        """Look for the first broken rule in the order of §5, then give the row its effect."""
+        value, state = row.value, self.state
+        written_op = value.get("op")
+        op = read_op(written_op)
+        if not is_empty(op) and (not isinstance(op, str) or op not in _KNOWN_OPS):
+            raise _Stop("E_INVALID_OP")
+        if missing_field(value, hashed=row.hashed) is not None:
+            raise _Stop("E_MISSING_FIELD")
+        if mistyped_field(value) is not None:
+            raise _Stop("E_CONSTRAINT_VIOLATED", "bad_value")
+        payload: dict[str, Any] = value["payload"]
+        if value["id"] in state.signals:
+            raise _Stop("E_DUPLICATE_ID")
+        key = value.get("source_key")
+        if not is_empty(key) and key in state.source_keys:
+            raise _Stop("E_DUPLICATE_ID")
+        if read_kind(written_op, payload) in CITING_KINDS and not parents_of(value):
+            raise _Stop("E_CITATION_REQUIRED")
+        self._check_references(written_op, op, payload)
+        if op == "commit":
+            self._create(row, payload)
+        elif op == "annotate":
+            if read_kind(written_op, payload) == "dismiss":
+                state.dismissed.add(required_value(written_op, payload, "target"))
+        elif op in ON_COMMITMENT:
+            self._step(row, op, payload)
+
+    def _check_references(self, written_op: Any, op: str, payload: dict[str, Any]) -> None:
+        state = self.state
+        if op in ON_COMMITMENT:
+            commitment = payload["commitment"]
+            if commitment not in state.commitments:
+                signal = state.signals.get(commitment)
+                wrong = signal is not None and signal.op != "commit"
+                raise _Stop("E_REF_NOT_FOUND", "wrong_kind" if wrong else "absent")
+        for name in ("source", "evidence", "target"):
+            if name in _REQUIRED_REFERENCES[op] and (required_value(written_op, payload, name) not in state.signals):
+                raise _Stop("E_REF_NOT_FOUND", "absent")
+
+    def _create(self, row: Row, payload: dict[str, Any]) -> None:
+        value = row.value
+        self.state.cited.add(payload["source"])
+        self.state.commitments[value["id"]] = Commitment(
+            id=value["id"],
+            source=payload["source"],
+            body=payload.get("body") or "",
+            tags=tuple(payload.get("tags") or ()),
+            actor=value["actor"],
+            line=row.line,
+            ts=value["ts"],
+            last_row=value["id"],
+            last_actor=value["actor"],
+            last_ts=value["ts"],
+        )
+
+    def _step(self, row: Row, op: str, payload: dict[str, Any]) -> None:
+        value = row.value
+        record = self.state.commitments[payload["commitment"]]
+        cell = step(record.state, record.owner, value["actor"], column_of(op, payload))
+        if cell.code is not None:
+            raise _Stop(cell.code, cell.detail)
+        if cell.effect == "approve" and not approval_matches(record, payload):
+            raise _Stop("E_CONSTRAINT_VIOLATED", "bad_state")
+        self._effect(cell, record, row, payload)
+        record.last_row, record.last_actor, record.last_ts = value["id"], value["actor"], value["ts"]
+
+    def _effect(self, cell: Cell, record: Commitment, row: Row, payload: dict[str, Any]) -> None:
+        value, state = row.value, self.state
+        identifier, actor = value["id"], value["actor"]
+        assert cell.to is not None
+        record.state = cell.to
+        match cell.effect:
+            case "keep":
+                pass
+            case "take":
+                record.owner = actor
+            case "drop":
+                record.owner = None
+            case "submit":
+                record.submission = Submission(identifier, payload["evidence"], actor)
+            case "approve":
+                assert record.submission is not None
+                record.evidence = record.submission.evidence
+                record.self_approved = record.submission.actor == actor
+                record.submission = None
+                if record.self_approved:
+                    message = f"{actor} approved its own submission to {record.id}"
+                    state.notes.append(Note(row.line, identifier, "self_approval", message))
+            case "close":
+                record.evidence = required_value("close", payload, "evidence")
+                record.duplicate_of = payload.get("duplicate_of") or None
+                if record.duplicate_of is not None:
+                    state.duplicates.setdefault(record.duplicate_of, []).append(record.id)
+            case "reopen":
+                self._reopen(record, row.line, identifier)
+        if record.state == "closed":
+            record.closed_by, record.closed_row, record.closed_ts = actor, identifier, value["ts"]
+
+    def _reopen(self, record: Commitment, line: int, identifier: str) -> None:
+        state = self.state
+        if record.duplicate_of is not None:
+            state.duplicates[record.duplicate_of].remove(record.id)
+        record.evidence = record.submission = record.duplicate_of = None
+        record.closed_by = record.closed_row = record.closed_ts = None
+        record.self_approved = False
+        record.reopen_count += 1
+        for other in state.duplicates.get(record.id, ()):
+            message = f"{other} stays closed as a duplicate of {record.id}, which was reopened"
+            state.notes.append(Note(line, identifier, "duplicate_reopened", message))
+
+    def _register(self, row: Row) -> None:
+        """Make the row known to later ones; an anomaly too has used its id and its source_key."""
+        value, state = row.value, self.state
+        if row.id is None or row.id in state.signals:
+            return
+        written_op = value.get("op")
+        op = read_op(written_op)
+        payload = value.get("payload")
+        actor, ts = value.get("actor"), value.get("ts")
+        state.signals[row.id] = Signal(
+            row.line,
+            op if isinstance(op, str) else None,
+            read_kind(written_op, payload) if isinstance(payload, dict) else None,
+            actor if isinstance(actor, str) else None,
+            ts if isinstance(ts, str) else None,
+            depth_of(parents_of(value), state.signals),
+        )
+        key = value.get("source_key")
+        if isinstance(key, str) and key:
+            state.source_keys.setdefault(key, row.id)
+
+
+_REQUIRED_REFERENCES: Final[dict[str, frozenset[str]]] = {op: frozenset() for op in OPS} | {
+    "commit": frozenset({"source"}),
+    "submit": frozenset({"evidence"}),
+    "close": frozenset({"evidence"}),
+    "annotate": frozenset({"target"}),
+}
+
+
+def read_kind(written_op: Any, payload: dict[str, Any]) -> str | None:
+    """Return the kind of a row as read: its own, that of a version 1 note, or the operation's default."""
+    if isinstance(written_op, str) and written_op in V1_OPS:
+        return written_op
+    kind = payload.get("kind")
+    if isinstance(kind, str) and kind:
+        return kind
+    return DEFAULT_KIND.get(written_op) if isinstance(written_op, str) else None
+
+
+def parents_of(value: dict[str, Any]) -> list[str]:
+    """Return ``trace.parent``, empty when there is none or it is no array of ids."""
+    trace = value.get("trace")
+    parents = trace.get("parent") if isinstance(trace, dict) else None
+    if not isinstance(parents, list):
+        return []
+    return [parent for parent in parents if isinstance(parent, str) and parent]
+
+
+def depth_of(parents: Iterable[str], signals: dict[str, Signal]) -> int:
+    """Return the causal depth: 0 without parents, else one more than the deepest known parent's (§8 [D27])."""
+    depth = -1
+    found = False
+    for parent in parents:
+        found = True
+        signal = signals.get(parent)
+        depth = max(depth, signal.depth if signal is not None else 0)
+    return depth + 1 if found else 0
+
+
+def column_of(op: str, payload: dict[str, Any]) -> Column:
+    """Return the column of the state table for an operation."""
+    if op == "close" and not is_empty(payload.get("duplicate_of")):
+        return "duplicate"
+    return op  # type: ignore[return-value]
+
+
+def approval_matches(record: Commitment, payload: dict[str, Any]) -> bool:
+    """Tell whether an approval's optional ``evidence`` and ``meta.submission`` are the submission's (§5 [D16])."""
+    submission = record.submission
+    assert submission is not None
+    evidence = payload.get("evidence")
+    meta = payload.get("meta")
+    named = meta.get("submission") if isinstance(meta, dict) else None
+    return (is_empty(evidence) or evidence == submission.evidence) and (is_empty(named) or named == submission.id)
+
+
+def replay(rows: Iterable[Row]) -> State:
+    """Return the state of a whole ledger."""
+    run = Replay()
+    for row in rows:
+        run.apply(row)
+    return run.state

@@ -1,0 +1,180 @@
+"""What a writer asks of the values of a new row, beyond their type (ledger spec §2, §3 [D8])."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable
+from typing import Any, Final
+
+from troth.core.instants import parse_instant
+from troth.ledger.fields import (
+    CORE_RELATIONS,
+    DEFAULT_KIND,
+    ENVELOPE_TYPES,
+    ID_PREFIX,
+    KIND_MAY_DIFFER,
+    LEVELS,
+    OKF_RELATIONS,
+    PAYLOAD_TYPES,
+    SCOPES,
+)
+
+MAX_SAFE_INTEGER: Final = 2**53 - 1
+MAX_DEPTH: Final = 100
+_ID: Final = re.compile(r"(?:mem|cmt|op|ann)_[0-9a-z]{8,64}")
+_KIND: Final = re.compile(r"[a-z][a-z0-9_-]{0,63}")
+_ACTOR: Final = re.compile(r"(?:human|agent|system):[^\s:]\S{0,255}")
+_EMAIL: Final = re.compile(r"[^\s:@]{1,64}@[^\s:@]{1,255}")
+_WORKSPACE: Final = re.compile(r"\S{1,128}")
+
+Problem = tuple[str, str]
+"""A JSON path and what is wrong there."""
+
+
+def is_human(actor: str) -> bool:
+    """Tell whether an actor is a person: ``human:NAME`` or an e-mail address (§2)."""
+    return actor.startswith("human:") or _EMAIL.fullmatch(actor) is not None
+
+
+def is_actor(text: str) -> bool:
+    """Tell whether a writer may name this actor (§2 [D7])."""
+    return _ACTOR.fullmatch(text) is not None or _EMAIL.fullmatch(text) is not None
+
+
+def is_id(text: str) -> bool:
+    """Tell whether a text has the form of an id (§2 [D5])."""
+    return _ID.fullmatch(text) is not None
+
+
+def is_workspace(text: str) -> bool:
+    """Tell whether a text may name a workspace: 1 to 128 characters, no white space."""
+    return _WORKSPACE.fullmatch(text) is not None
+
+
+def is_writer_instant(text: str) -> bool:
+    """Tell whether a text is a timestamp as writers give it: a real date, ``Z``, 0 or 1 to 9 digits (§2 [D6])."""
+    return parse_instant(text, offset=False) is not None
+
+
+def unportable(value: Any, path: str = "$") -> Problem | None:
+    """Return the first place that is no portable JSON: the writer's side of [D8].
+
+    Only ``dict`` with string keys, ``list``, ``str``, ``bool``, ``int`` within 2**53 - 1, finite ``float`` and
+    ``None``; no unpaired surrogate; at most 100 levels of containers, the value itself being level 1.
+    """
+    stack: list[tuple[Any, str, int]] = [(value, path, 1)]
+    while stack:
+        item, where, level = stack.pop()
+        if isinstance(item, str):
+            if _has_surrogate(item):
+                return where, "an unpaired surrogate"
+        elif item is None or isinstance(item, bool):
+            continue
+        elif isinstance(item, int):
+            if abs(item) > MAX_SAFE_INTEGER:
+                return where, "an integer beyond 2**53 - 1"
+        elif isinstance(item, float):
+            if not math.isfinite(item):
+                return where, "not a finite number"
+        elif isinstance(item, (dict, list)):
+            if level > MAX_DEPTH:
+                return where, f"nesting deeper than {MAX_DEPTH}"
+            if isinstance(item, dict):
+                for name in item:
+                    if not isinstance(name, str) or _has_surrogate(name):
+                        return where, "a member name that is no well-formed string"
+                children = [(member, f"{where}.{name}", level + 1) for name, member in item.items()]
+            else:
+                children = [(member, f"{where}[{index}]", level + 1) for index, member in enumerate(item)]
+            stack.extend(reversed(children))
+        else:
+            return where, f"{type(item).__name__} is no JSON type"
+    return None
+
+
+def _has_surrogate(text: str) -> bool:
+    return not text.isascii() and any("\ud800" <= char <= "\udfff" for char in text)
+
+
+def _trace_problem(trace: dict[str, Any]) -> str | None:
+    for name in ("parent", "children"):
+        if not _empty_or_ids(trace.get(name)):
+            return f"{name} is an array of ids"
+    depth = trace.get("causalDepth")
+    if depth is not None and (isinstance(depth, bool) or not isinstance(depth, int) or depth < 0):
+        return "causalDepth is an integer from 0"
+    return None
+
+
+def _empty_or_ids(value: Any) -> bool:
+    return value is None or (isinstance(value, list) and all(isinstance(item, str) and item != "" for item in value))
+
+
+def _relations_problem(relations: list[dict[str, Any]], okf_ingest: bool) -> str | None:
+    allowed = CORE_RELATIONS | OKF_RELATIONS if okf_ingest else CORE_RELATIONS
+    for relation in relations:
+        if relation["type"] not in allowed:
+            return f"the relation type {relation['type']!r} is not one a writer may use here"
+        if not relation["targetId"]:
+            return "a relation without target"
+    return None
+
+
+def envelope_problem(value: dict[str, Any], *, okf_ingest: bool) -> Problem | None:
+    """Return the first envelope field, in table order, with a wrong type, format or value."""
+    op = value["op"]
+    rules: dict[str, Callable[[Any], str | None]] = {
+        "id": lambda item: (
+            None
+            if is_id(item) and item.startswith(ID_PREFIX[op])
+            else f"an id of {op} is {ID_PREFIX[op]} and 8 to 64 of 0-9a-z"
+        ),
+        "ts": lambda item: None if is_writer_instant(item) else "a timestamp is YYYY-MM-DDTHH:MM:SS[.fraction]Z",
+        "actor": lambda item: (
+            None if is_actor(item) else "an actor is human:NAME, agent:NAME, system:NAME or an e-mail address"
+        ),
+        "workspace": lambda item: (
+            None if is_workspace(item) else "a workspace is 1 to 128 characters without white space"
+        ),
+        "syncScope": lambda item: None if item in SCOPES else f"syncScope is one of {', '.join(SCOPES)}",
+        "trace": _trace_problem,
+        "relations": lambda item: _relations_problem(item, okf_ingest),
+        "observationLevel": lambda item: None if item in LEVELS else f"observationLevel is one of {', '.join(LEVELS)}",
+        "sourceIds": lambda item: None if _empty_or_ids(item) else "sourceIds is an array of ids",
+        "source_key": lambda item: None if 1 <= len(item) <= 512 else "a source_key is 1 to 512 characters",
+    }
+    for name, check in ENVELOPE_TYPES.items():
+        if name not in value or value[name] is None:
+            continue
+        if not check(value[name]):
+            return f"$.{name}", "the wrong type"
+        if name == "payload":
+            problem = payload_problem(op, value["payload"])
+            if problem is not None:
+                return problem
+        elif name in rules:
+            complaint = rules[name](value[name])
+            if complaint is not None:
+                return f"$.{name}", complaint
+    return None
+
+
+def payload_problem(op: str, payload: dict[str, Any]) -> Problem | None:
+    """Return the first payload field, in table order, with a wrong type, format or value."""
+    for name, check in PAYLOAD_TYPES.items():
+        item = payload.get(name)
+        if item is None:
+            continue
+        if not check(item):
+            return f"$.payload.{name}", "the wrong type"
+        if name == "body" and not item.strip():
+            return "$.payload.body", "only white space"
+        if name == "kind":
+            if _KIND.fullmatch(item) is None:
+                return "$.payload.kind", "a kind is a lowercase label of at most 64 characters"
+            if op not in KIND_MAY_DIFFER and item != DEFAULT_KIND[op]:
+                return "$.payload.kind", f"the kind of {op} is {DEFAULT_KIND[op]}"
+        if name == "refs" and "" in item:
+            return "$.payload.refs", "an empty id"
+    return None
