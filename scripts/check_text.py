@@ -6,6 +6,7 @@ tracks or would track. The rules are data; adding one is adding a line.
 
 from __future__ import annotations
 
+import os
 import re
 import subprocess
 import sys
@@ -63,12 +64,28 @@ _EXEMPT = re.compile(r"^LICENSE$|^tests/(?:[^/]+/)*(?:vectors|data|fixtures)/")
 
 
 def tracked_files(root: Path) -> list[str]:
-    """Return the names of the files that git tracks or would track, with ``/`` between the parts."""
-    names = subprocess.run(
-        ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
-        cwd=root, capture_output=True, check=True,
-    ).stdout.decode()  # fmt: skip
-    return sorted(name for name in names.split("\0") if name and (root / name).is_file())
+    """Return the names of the files that git tracks or would track, with ``/`` between the parts.
+
+    Without git: every file outside the folders that ``.gitignore`` names.
+    """
+    try:
+        listed = subprocess.run(
+            ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
+            cwd=root, capture_output=True, check=True,
+        ).stdout.decode().split("\0")  # fmt: skip
+    except (FileNotFoundError, subprocess.CalledProcessError):
+        listed = list(_walk(root))
+    return sorted(name for name in listed if name and (root / name).is_file())
+
+
+def _walk(root: Path) -> Iterator[str]:
+    lines = (root / ".gitignore").read_text(encoding="utf-8").split()
+    ignored = {line.rstrip("/") for line in lines if line.endswith("/")} | {".git"}
+    suffixes = tuple(line.removeprefix("*") for line in lines if line.startswith("*"))
+    for folder, folders, files in os.walk(root):
+        folders[:] = [name for name in folders if name not in ignored]
+        where = Path(folder).relative_to(root)
+        yield from ((where / name).as_posix() for name in files if not name.endswith(suffixes))
 
 
 def findings(name: str, text: str) -> Iterator[str]:

@@ -1,0 +1,87 @@
+"""The locks: pinned, hashed, without an address, and covering what pyproject.toml asks for."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from pathlib import Path
+
+import pytest
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+from packaging.version import Version
+
+ROOT = Path(__file__).resolve().parents[2]
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+PIN = re.compile(r"^([A-Za-z0-9._-]+)==([^\s;\\]+)\s*(?:;\s*(.*?))?\s*\\$")
+HASH = re.compile(r"^    --hash=sha256:[0-9a-f]{64}( \\)?$")
+
+
+def read_lock(name: str) -> dict[str, Version]:
+    """Return the pins of a lock, having read every line of it as what it must be."""
+    pins: dict[str, Version] = {}
+    hashed: set[str] = set()
+    current = ""
+    for line in (ROOT / "locks" / name).read_text(encoding="utf-8").splitlines():
+        if line.startswith("#"):
+            continue
+        if match := PIN.match(line):
+            current = canonicalize_name(match[1])
+            assert current not in pins, f"{current} is pinned twice"
+            pins[current] = Version(match[2])
+            continue
+        assert HASH.match(line), f"{name}: {line!r} is neither a pin nor a hash"
+        hashed.add(current)
+    assert hashed == set(pins), "a package without a hash"
+    return pins
+
+
+def asked(group: str) -> list[Requirement]:
+    """Return what pyproject.toml asks for in a group, groups within it included."""
+    found: list[Requirement] = []
+    for entry in PROJECT["dependency-groups"][group]:
+        found += asked(entry["include-group"]) if isinstance(entry, dict) else [Requirement(entry)]
+    return found
+
+
+CORE = [Requirement(entry) for entry in PROJECT["project"]["dependencies"]]
+
+
+@pytest.mark.parametrize(
+    ("lock", "requirements"),
+    [("core.txt", [*CORE, *asked("build")]), ("dev.txt", [*CORE, *asked("dev")])],
+)
+def test_a_lock_covers_what_is_asked_for(lock: str, requirements: list[Requirement]) -> None:
+    pins = read_lock(lock)
+    for requirement in requirements:
+        pinned = pins.get(canonicalize_name(requirement.name))
+        assert pinned is not None, f"{requirement.name} is not in {lock}: run `make lock`"
+        assert requirement.specifier.contains(pinned), f"{pinned} is not {requirement}: run `make lock`"
+
+
+def test_the_development_lock_holds_the_very_pins_of_the_core() -> None:
+    core, dev = read_lock("core.txt"), read_lock("dev.txt")
+    assert {name: dev.get(name) for name in core} == core
+    assert set(dev) > set(core)
+
+
+def test_the_core_brings_no_tool_of_development() -> None:
+    tools = {canonicalize_name(entry.name) for entry in asked("dev")} - {
+        canonicalize_name(entry.name) for entry in asked("build")
+    }
+    assert tools & set(read_lock("core.txt")) == set()
+
+
+@pytest.mark.parametrize("lock", ["core.txt", "dev.txt"])
+def test_a_lock_says_how_it_is_made_and_names_no_address(lock: str) -> None:
+    text = (ROOT / "locks" / lock).read_text(encoding="utf-8")
+    assert text.startswith("# Made by `make lock`")
+    assert "://" not in text
+    assert "index" not in text
+
+
+def test_every_dependency_says_why_it_is_there() -> None:
+    text = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
+    lines = re.findall(r'^    "[A-Za-z0-9_.-]+[><=][^"]*",.*$', text, re.MULTILINE)
+    assert len(lines) >= len(CORE) + 6
+    assert [line for line in lines if not re.search(r'",\s+# \w{3,}', line)] == []
