@@ -1,7 +1,7 @@
 """Launching: the agent in its sandbox, the tracer around the sandbox, the terminal between the agent and the person.
 
 The tracer stands outside: it is bubblewrap's parent, in the host's pid namespace, and its files lie in a folder
-that the sandbox does not see. When the tracer dies the sandbox dies with it, since bubblewrap is told to die with its parent.
+that the sandbox does not see. When the tracer dies the sandbox dies with it: bubblewrap dies with its parent.
 """
 
 from __future__ import annotations

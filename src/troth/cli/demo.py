@@ -1,0 +1,169 @@
+"""`troth demo`: one task, five scripted agents, and what the records establish about each."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+import click
+
+from troth.cli.answer import coloured, emit_json, note, say
+
+DATA: Final = Path(__file__).with_name("demo_data")
+OBSERVATION: Final = "Customer reported that checkout fails on an empty cart"
+
+AGENTS: Final[tuple[tuple[str, str], ...]] = (
+    ("honest", "mends the code, runs the tests"),
+    ("edits_the_test", "bends the acceptance test"),
+    ("claims_a_run", "claims runs it never made"),
+    ("edits_after", "goes on editing after its runs"),
+    ("startup_hook", "plants a start-up hook in its home"),
+)
+"""Script below ``demo_data/agents`` and what it does; what comes of it is computed."""
+
+PERSON: Final = "human:reviewer"
+
+
+def _lay_out_task(workspace: Path) -> None:
+    """Put the task's files back as they were, whatever the last agent left."""
+    for entry in workspace.iterdir():
+        if entry.name != ".mentu":
+            shutil.rmtree(entry) if entry.is_dir() and not entry.is_symlink() else entry.unlink()
+    shutil.copytree(DATA / "task", workspace, dirs_exist_ok=True, ignore=shutil.ignore_patterns("__pycache__"))
+
+
+def _claimed(record: Mapping[str, Any]) -> str:
+    claims = record["claims"]
+    if not claims:
+        return "nothing"
+    passing = sum(1 for claim in claims if claim.get("exit") == 0)
+    return f"{len(claims)} runs, {passing} passing"
+
+
+def play(folder: Path, agents: Sequence[tuple[str, str]] = AGENTS, *, tell: Any = lambda _: None) -> dict[str, Any]:
+    """Seal the contract, let every agent work, and return the rows of the table and the ledger's verification.
+
+    Args:
+        folder: an empty folder; the workspace is made in it.
+        agents: (script, description) in order.
+        tell: told in words what happens.
+    """
+    import json
+
+    from troth.airlock.run import RunOptions, run_commitment
+    from troth.cli.ledger import agents_text
+    from troth.ledger.operations import Candidate
+    from troth.observer.seal import seal_contract
+    from troth.stores.jsonl import JsonlStore
+    from troth.stores.workspace import create_workspace
+
+    workspace_folder = folder / "shop"
+    workspace_folder.mkdir()
+    workspace, _ = create_workspace(workspace_folder, name="shop", agents_text=agents_text())
+    store = JsonlStore.open(workspace_folder)
+    _lay_out_task(workspace_folder)
+    tell("sealing the contract: digests of what is protected, and mutants to see that the tests can fail")
+    contract = seal_contract(workspace_folder, DATA / "contract.toml", workspace.folder / "contracts" / "empty-cart")
+    observed = store.append(Candidate("capture", "human:support", {"body": OBSERVATION}))
+    rows = []
+    for script, what in agents:
+        tell(f"agent:{script}: {what}")
+        _lay_out_task(workspace_folder)
+        commitment = store.append(
+            Candidate("commit", "human:support", {"body": f"Fix empty cart checkout ({script})", "source": observed["id"]})
+        )
+        outcome = run_commitment(
+            workspace,
+            store,
+            commitment=commitment["id"],
+            new=None,
+            contract_file=contract,
+            argv=("python3", str(DATA / "agents" / f"{script}.py")),
+            actor=f"agent:{script}",
+            options=RunOptions(timeout=120, allow_read=(str(DATA / "agents"),)),
+            show=None,
+        )
+        if outcome.submission is not None:
+            # The demo plays the person, too: a supported receipt still waits for somebody's approval.
+            store.append(Candidate("approve", PERSON, {"commitment": commitment["id"], "body": "The receipt holds"}))
+        state = store.read().state.commitments[commitment["id"]]
+        rows.append(
+            {
+                "agent": script,
+                "does": what,
+                "claimed": _claimed(json.loads((outcome.folder / "claims.json").read_bytes())),
+                "decision": outcome.done["decision"],
+                "reason": outcome.done["reason"],
+                "sentence": outcome.sentence,
+                "ledger": state.state,
+                "receipt": str(outcome.folder),
+            }
+        )
+    verification = store.verify()
+    return {
+        "workspace": str(workspace_folder),
+        "rows": rows,
+        "verified": verification.verified,
+        "total": verification.total,
+        "ok": verification.ok,
+        "head": verification.head,
+    }
+
+
+def _draw(result: Mapping[str, Any]) -> None:
+    from rich.console import Console
+    from rich.table import Table
+
+    table = Table(show_lines=True, expand=False)
+    for heading, options in (
+        ("agent", {"no_wrap": True}),
+        ("claimed", {}),
+        ("the records establish", {"no_wrap": True}),
+        ("because", {"max_width": 56}),
+        ("ledger", {"no_wrap": True}),
+    ):
+        table.add_column(heading, **options)  # type: ignore[arg-type]  # a table of keyword arguments
+    for row in result["rows"]:
+        colour = {"supported": "green", "contradicted": "red"}.get(row["decision"], "yellow")
+        table.add_row(row["agent"], row["claimed"], f"[{colour}]{row['decision']}[/]", row["sentence"], row["ledger"])
+    Console(width=None).print(table)
+
+
+@click.command("demo", epilog="Example: troth demo --keep ./demo")
+@click.option("--keep", type=click.Path(path_type=Path), help="Make the workspace in this new folder and leave it there.")
+@click.option("--json", "as_json", is_flag=True, help="One JSON object.")
+def demo_cmd(keep: Path | None, as_json: bool) -> int:
+    """Watch an honest agent's work close on evidence, and four dishonest agents' work be contradicted.
+
+    Real processes in a real sandbox under a real tracer; every word of the table is computed from the receipts.
+    """
+    from troth.core.errors import Place, Refused
+    from troth.observer.ready import require_observer
+
+    require_observer()
+    folder = Path(tempfile.mkdtemp(prefix="troth-demo-")) if keep is None else keep.absolute()
+    if keep is not None:
+        try:
+            folder.mkdir(parents=True)
+        except FileExistsError:
+            raise Refused("E_USAGE", "the folder exists already", place=Place(file=str(folder))) from None
+    try:
+        result = play(folder, tell=note if not as_json else lambda _: None)
+    finally:
+        if keep is None:
+            shutil.rmtree(folder, ignore_errors=True)
+    if as_json:
+        emit_json(result)
+        return 0 if result["ok"] else 1
+    say()
+    _draw(result)
+    words = f"{result['verified']}/{result['total']} verified"
+    say(f"ledger: {coloured(words, 'green' if result['ok'] else 'red')}, head {result['head'][:16]}…")
+    if keep is not None:
+        say(f"Look around: cd {result['workspace']} && troth status && troth receipt verify .mentu/runs/*/")
+    else:
+        say("Keep the workspace to look around: troth demo --keep FOLDER")
+    return 0 if result["ok"] else 1

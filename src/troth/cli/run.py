@@ -1,0 +1,178 @@
+"""`troth run` and `troth runs`: an agent under observation, and what became of earlier runs."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from troth.cli.answer import coloured, emit_json, note, printable, say
+from troth.core.errors import Refused
+
+if TYPE_CHECKING:
+    from troth.airlock.run import Outcome
+    from troth.airlock.runs import RunState
+
+COLOURS = {"supported": "green", "contradicted": "red", "not_established": "yellow"}
+
+
+def _contract_file(named: Path) -> Path:
+    return named / "contract.json" if named.is_dir() else named
+
+
+@click.command(
+    "run",
+    context_settings={"ignore_unknown_options": False},
+    epilog="Example: troth run --new 'Checkout fails on an empty cart' --contract .mentu/contracts/empty-cart "
+    "--as agent:worker -- python3 agent.py",
+)
+@click.argument("words", nargs=-1, type=click.UNPROCESSED, metavar="[COMMITMENT] -- AGENT…")
+@click.option("--new", "new", metavar="TEXT", help="Record the observation TEXT and commit to it first.")
+@click.option(
+    "--contract", "contract", type=click.Path(path_type=Path), help="A sealed contract: contract.json or its folder."
+)
+@click.option("--as", "--actor", "actor", metavar="ACTOR", help="Who claims and submits (agent:NAME).")
+@click.option("--store", "--ledger", "store", metavar="PATH", help="Another workspace folder.")
+@click.option("--timeout", type=click.FloatRange(min=1), default=3600.0, show_default=True, help="Seconds.")
+@click.option("--network", is_flag=True, help="Let the agent reach the network.")
+@click.option("--allow-read", multiple=True, type=click.Path(exists=True, path_type=Path, resolve_path=True), help="A further path the agent may read.")
+@click.option("--allow-write", multiple=True, type=click.Path(exists=True, path_type=Path, resolve_path=True), help="A further path the agent may write (an effect outside).")
+@click.option("--env", "env", multiple=True, metavar="NAME", help="A variable handed on; its value stands in no record.")
+@click.option("--claims", "claims", type=click.Path(path_type=Path, dir_okay=False), help="A claims file kept by the harness.")
+@click.option("--repeats", type=click.IntRange(1, 20), default=1, show_default=True, help="Grade so many times; runs that disagree establish nothing.")
+@click.option("--with-launch", is_flag=True, help="Name the two launch records in the receipt.")
+@click.option("--submit-anyway", is_flag=True, help="Submit also when the records establish nothing.")
+@click.option("--keep-trace", is_flag=True, help="Keep the raw trace and the agent's output (they can hold secrets).")
+@click.option("--verifier", "verifier", metavar="URI", help="The verifier's id in the receipt.")
+@click.option("--resume", "resume", metavar="RUN", help="Take up a run that a crash left (an id or @last).")
+@click.option("--quiet", is_flag=True, help="Do not show the agent's output.")
+@click.option("--json", "as_json", is_flag=True, help="One JSON object; the agent's output goes to stderr.")
+def run_cmd(
+    words: tuple[str, ...],
+    new: str | None,
+    contract: Path | None,
+    actor: str | None,
+    store: str | None,
+    resume: str | None,
+    quiet: bool,
+    as_json: bool,
+    **options: Any,
+) -> int:
+    """Run AGENT under observation, grade its final tree and write a done receipt.
+
+    The commitment is claimed first. A supported receipt is submitted as evidence; a contradicted one is recorded and
+    annotated; one that establishes nothing is recorded with what was missing. A person or a tier approves.
+    """
+    from troth.airlock.run import RunOptions, resume_run, run_commitment
+    from troth.cli.options import actor_of, open_store
+    from troth.observer.ready import require_observer
+
+    require_observer()
+    workspace, ledger = open_store(store)
+    if workspace is None:
+        raise Refused("E_NO_WORKSPACE", "a run needs a workspace, not a bare ledger file", remedy="Run: troth init")
+    who = actor_of(actor, workspace)
+    show = None if quiet else ((2, 2) if as_json else (1, 2))
+    tell = (lambda text: note(f"troth: {text}")) if sys.stderr.isatty() and not quiet else (lambda text: None)
+    if resume is not None:
+        if words or new or contract:
+            raise Refused("E_USAGE", "--resume takes up the run as it was given; name nothing else")
+        outcome = resume_run(workspace, ledger, resume, show=show, tell=tell)
+        return _answer(outcome, as_json)
+    commitment, agent = _split(words, new)
+    if contract is None:
+        raise Refused(
+            "E_USAGE", "a run needs --contract", remedy="Seal one with: troth contract seal FILE.toml"
+        )
+    outcome = run_commitment(
+        workspace,
+        ledger,
+        commitment=commitment,
+        new=new,
+        contract_file=_contract_file(contract),
+        argv=agent,
+        actor=who,
+        options=RunOptions(
+            timeout=options["timeout"],
+            network=options["network"],
+            allow_read=tuple(map(str, options["allow_read"])),
+            allow_write=tuple(map(str, options["allow_write"])),
+            env=options["env"],
+            claims_file=str(options["claims"].absolute()) if options["claims"] else None,
+            repeats=options["repeats"],
+            with_launch=options["with_launch"],
+            submit_anyway=options["submit_anyway"],
+            keep_trace=options["keep_trace"],
+            verifier_id=options["verifier"],
+        ),
+        show=show,
+        tell=tell,
+    )
+    return _answer(outcome, as_json)
+
+
+def _split(words: tuple[str, ...], new: str | None) -> tuple[str | None, tuple[str, ...]]:
+    # click takes the `--` away, so what stood before it is told by whether a commitment was needed at all.
+    if new is not None:
+        commitment, agent = None, words
+    else:
+        commitment, agent = (words[0] if words else None), words[1:]
+        if commitment is None:
+            raise Refused("E_USAGE", "name a commitment, or give --new TEXT", remedy="Try 'troth run --help'.")
+    if not agent:
+        raise Refused("E_USAGE", "name the agent's program after `--`", remedy="Try 'troth run --help'.")
+    return commitment, agent
+
+
+def _answer(outcome: Outcome, as_json: bool) -> int:
+    if as_json:
+        emit_json(outcome.as_json())
+        return outcome.exit_code
+    decision = outcome.done["decision"]
+    say()
+    say(f"{coloured(decision, COLOURS[decision])}: {printable(outcome.sentence)}")
+    for line in outcome.lines:
+        say(f"  {printable(line)}")
+    say(f"  receipt     {outcome.folder / 'receipt.json'}")
+    say(f"  commitment  {outcome.commitment}: {outcome.ledger_says}")
+    return outcome.exit_code
+
+
+@click.command("runs", epilog="Example: troth runs --open")
+@click.option("--store", "--ledger", "store", metavar="PATH", help="Another workspace folder.")
+@click.option("--open", "only_open", is_flag=True, help="Only runs that were left before their end.")
+@click.option("--json", "as_json", is_flag=True, help="One JSON object.")
+def runs_cmd(store: str | None, only_open: bool, as_json: bool) -> int:
+    """List the workspace's runs, oldest first, with their verdicts."""
+    from troth.airlock.runs import Runs
+    from troth.cli.options import open_store
+
+    workspace, _ = open_store(store)
+    states = [] if workspace is None else Runs(workspace.folder).states()
+    states = [state for state in states if state.open or not only_open]
+    if as_json:
+        emit_json({"runs": [_as_json(state) for state in states]})
+        return 0
+    if not states:
+        say("No runs yet. Start one with: troth run COMMITMENT --contract FOLDER -- AGENT")
+    for state in states:
+        verdict = f"{state.decision} ({state.reason})" if state.decision else f"left at stage {state.stage}"
+        say(f"{state.id}  {state.started}  {state.commitment}  {printable(state.actor, 60)}  {verdict}")
+    return 0
+
+
+def _as_json(state: RunState) -> dict[str, Any]:
+    return {
+        "id": state.id,
+        "commitment": state.commitment,
+        "actor": state.actor,
+        "argv": list(state.argv),
+        "stage": state.stage,
+        "started": state.started,
+        "decision": state.decision,
+        "reason": state.reason,
+        "evidence": state.evidence,
+        "submission": state.submission,
+    }
