@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from troth.core.errors import Refused
+from troth.ledger.trust import components, creation_trust
 
 TIME_LIMIT_SECONDS: Final = 3600.0
 """Longest a check may run (ledger spec §16, Running ledgers)."""
@@ -42,20 +43,19 @@ class Measured:
     run: int
     source: str
 
-    def components(self, causal_depth: int) -> dict[str, float]:
-        """Return the seven components of asserted confidence, each in [0, 1]."""
-        exited_well = 1.0 if self.exit == 0 else 0.0
-        ended = 0.0 if self.exit is None else 1.0
-        room = (TIME_LIMIT_SECONDS - self.seconds) / (0.2 * TIME_LIMIT_SECONDS)
-        return {
-            "exit_code": exited_well,
-            "test_pass_rate": self.passed / self.run if self.run else 0.0,
-            "context_utilization": 0.0,  # no model took part, so no window is known
-            "loop_complete": ended,
-            "duration_reasonable": max(0.0, min(1.0, self.seconds, room)),
-            "no_errors": exited_well * ended,
-            "evidence_depth": 1.0 - 0.6**causal_depth,
-        }
+    def trust(self, causal_depth: int) -> dict[str, Any]:
+        """Return the ``trust`` block of a row of that depth; no model took part, so no context window is known."""
+        return creation_trust(
+            components(
+                exit_status=self.exit,
+                passed=self.passed,
+                run=self.run,
+                ended_by_itself=self.exit is not None,
+                seconds=self.seconds,
+                timeout=TIME_LIMIT_SECONDS,
+                causal_depth=causal_depth,
+            )
+        )
 
     def as_meta(self) -> dict[str, Any]:
         """Return the facts recorded beside the evidence, in ``payload.meta.check``."""

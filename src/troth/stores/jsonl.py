@@ -189,6 +189,8 @@ class JsonlStore:
         clock, random_hex: where time and randomness come from.
         wait_seconds: how long a writer waits for the lock.
         notify: takes sentences for a person (a torn tail set aside, a stale ``seen``), each a :class:`Note`.
+
+    ``config`` holds the settings of the workspace the file lies in, the defaults for a file on its own.
     """
 
     def __init__(
@@ -213,6 +215,7 @@ class JsonlStore:
         self._clock = clock
         self._random_hex = random_hex
         self._wait_seconds = wait_seconds
+        self.config = places.Config()
         self._memory: _Memory | None = None
         self._threads = threading.RLock()
 
@@ -253,7 +256,7 @@ class JsonlStore:
             assert where is not None
             return cls(where, clock=clock, random_hex=random_hex, wait_seconds=wait_seconds, notify=notify)
         config = space.config()
-        return cls(
+        store = cls(
             where if where is not None and where.parent == space.folder else space.ledger,
             workspace=config.workspace or places.name_for(space.root),
             unhashed_prefix=config.unhashed_prefix,
@@ -264,6 +267,8 @@ class JsonlStore:
             wait_seconds=wait_seconds,
             notify=notify,
         )
+        store.config = config
+        return store
 
     # Reading ---------------------------------------------------------------------------------------------------
 
@@ -368,12 +373,12 @@ class JsonlStore:
                     genesis_error=self._genesis_error(),
                 )
                 self._write(fd, memory, row)
-                return row
             except OSError as fault:
                 self._memory = None
                 raise self._unreadable(fault) from None
             finally:
                 os.close(fd)
+        return row
 
     def repair_tail(self) -> Path | None:
         """Set a torn last line aside, alone and under the lock; return where it went, ``None`` if none was torn.

@@ -1,0 +1,110 @@
+"""Options that many commands share, and the two things they stand for: which ledger, and who acts."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from troth.cli.answer import note, printable
+from troth.core.errors import Refused
+
+if TYPE_CHECKING:
+    from troth.stores.jsonl import JsonlStore
+
+_F = TypeVar("_F", bound=Callable[..., Any])
+
+ACTOR_VARIABLE = "TROTH_ACTOR"
+
+
+def json_option(command: _F) -> _F:
+    """Add ``--json``."""
+    return click.option("--json", "as_json", is_flag=True, help="Print one JSON object on stdout.")(command)
+
+
+def store_option(command: _F) -> _F:
+    """Add ``--store``, also written ``--ledger``."""
+    return click.option(
+        "--store",
+        "--ledger",
+        "store",
+        metavar="PATH",
+        help="Another ledger: a file, or a folder that holds .mentu. Default: searched for upward from here.",
+    )(command)
+
+
+def actor_option(command: _F) -> _F:
+    """Add ``--as``, also written ``--actor``."""
+    return click.option(
+        "--as",
+        "--actor",
+        "actor",
+        metavar="ACTOR",
+        help="Who acts: human:NAME, agent:NAME, system:NAME or an e-mail address. Default: TROTH_ACTOR, then the "
+        "workspace's settings, then human:<login>.",
+    )(command)
+
+
+def seen_option(command: _F) -> _F:
+    """Add ``--seen``."""
+    return click.option(
+        "--seen",
+        metavar="HEAD",
+        help="The head digest you acted on; if the ledger moved on since, a blind_write warning says so.",
+    )(command)
+
+
+def writing_options(command: _F) -> _F:
+    """Add what every command that appends a row takes."""
+    return json_option(store_option(actor_option(seen_option(command))))
+
+
+def reading_options(command: _F) -> _F:
+    """Add what every command that reads takes."""
+    return json_option(store_option(command))
+
+
+class Notes(list[tuple[str, str]]):
+    """Collects (code, text) of what happened on the way; each is also told on stderr at once."""
+
+    def __call__(self, text: str) -> None:
+        """Take one note."""
+        self.append((getattr(text, "code", "note"), text))
+        note(f"troth: {printable(text)}")
+
+    def as_json(self) -> list[dict[str, str]]:
+        """Return the notes in the form of warnings."""
+        return [{"warning": code, "message": text} for code, text in self]
+
+
+def open_store(where: str | None, notes: Notes) -> JsonlStore:
+    """Open the ledger that ``--store`` names, or the one found upward from the current folder.
+
+    Raises:
+        Refused: there is none, or its settings cannot be read.
+    """
+    from troth.stores.jsonl import JsonlStore
+
+    return JsonlStore.open(where, notify=notes)
+
+
+def acting(actor: str | None, store: JsonlStore) -> str:
+    """Return who acts: the option, else ``TROTH_ACTOR``, else the workspace's settings, else ``human:<login>``.
+
+    Raises:
+        Refused: ``E_USAGE`` when none of them says.
+    """
+    if actor is not None:
+        return actor
+    return os.environ.get(ACTOR_VARIABLE) or store.config.actor or f"human:{_login()}"
+
+
+def _login() -> str:
+    import getpass
+
+    try:
+        return getpass.getuser()
+    except (OSError, KeyError, ImportError):
+        raise Refused("E_USAGE", "this machine does not say who you are", remedy="Name the actor with --as.") from None

@@ -1,0 +1,22 @@
+"""The refusals of the stores, each with one sentence for people."""
+
+from __future__ import annotations
+
+from typing import Final
+
+CODES: Final[dict[str, str]] = {
+    "E_NO_WORKSPACE": "There is no .mentu folder here or above; `troth init` makes one, --store names another ledger.",
+    "E_NO_FOLDER": "The folder named is not there.",
+    "E_NO_LEDGER": "The ledger file is not there. A missing ledger is never taken for an empty one.",
+    "E_NOT_REGULAR": "A symbolic link, folder, pipe or device stands where a regular file or plain folder is needed.",
+    "E_UNREADABLE": "The operating system would not read or write it; the message says why.",
+    "E_TOO_LARGE": "The file is larger than anything of its kind should be.",
+    "E_CONFIG": "config.yaml cannot be understood; the message says where.",
+    "E_WRITE_FAILED": "The row could not be made durable (a full disk, for example); it was taken back.",
+    "E_NOT_EMPTY": "Rows stand in the ledger already, and an import needs an empty one.",
+    "E_NOT_IMPORTABLE": "The file to import holds a line that is no row, or a row that has no place in a ledger.",
+    "E_AMBIGUOUS_ID": "Several ids begin with what was written; the message names some of them.",
+    "E_UNSUPPORTED": "This version has no store of that kind.",
+    "E_BUSY": "Another writer has held the ledger for ten seconds; try again.",
+}
+"""Code -> sentence. The protocol's own codes stand in :mod:`troth.ledger.codes`."""
