@@ -1,0 +1,155 @@
+"""Running one acceptance command on a copy of a tree, in a sandbox of its own, within limits."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import stat
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+from troth.observer.contract_source import RunLimits
+from troth.observer.copies import remove_tree
+from troth.observer.limits import ProcessWatch, could_not_start, limited
+from troth.observer.runners import (
+    MAX_REPORT,
+    UNKNOWN,
+    Runner,
+    Tests,
+    executed_nothing,
+    has_own_report,
+    recognise,
+    report_arguments,
+    tests_of,
+)
+from troth.observer.sandbox import SandboxSpec, base_environment, run_sandboxed, toolchain
+
+_INSIDE_TMP: Final = "/tmp"  # noqa: S108 - the sandbox's own private folder
+
+
+@dataclass(frozen=True, slots=True)
+class CommandRun:
+    """How one command ended on one copy.
+
+    ``exit`` is the program's own, minus the signal's number when one ended it. It is no result of the program when it
+    was not ``started``, or when we ended it: ``timed_out`` or ``too_many_processes``.
+    """
+
+    argv: tuple[str, ...]
+    runner: Runner
+    exit: int
+    output: bytes = field(repr=False)
+    output_cut: bool
+    seconds: float
+    started: bool = True
+    timed_out: bool = False
+    too_many_processes: bool = False
+    tests: Tests = UNKNOWN
+
+    @property
+    def ended_itself(self) -> bool:
+        """Tell whether the exit is the program's own."""
+        return self.started and not self.timed_out and not self.too_many_processes
+
+    @property
+    def nothing_executed(self) -> bool:
+        """Tell whether the run is known to have executed no test."""
+        return executed_nothing(self.runner, self.exit, self.tests, own_report=has_own_report(self.argv))
+
+    @property
+    def passed(self) -> bool:
+        """Tell whether this is a pass: an exit of 0 of its own, not known to have executed nothing."""
+        return self.ended_itself and self.exit == 0 and not self.nothing_executed
+
+
+@dataclass(frozen=True, slots=True)
+class Bench:
+    """Where commands run: the path at which a copy stands inside, the limits, and where scratch folders are made."""
+
+    inside: str
+    limits: RunLimits = field(default_factory=RunLimits)
+    scratch: Path | None = None
+    source_environment: Mapping[str, str] | None = None
+
+    @contextmanager
+    def folder(self) -> Iterator[Path]:
+        """Make an owner-only scratch folder, and remove it whatever the sandbox left in it."""
+        path = Path(tempfile.mkdtemp(prefix="troth-", dir=self.scratch))
+        try:
+            yield path
+        finally:
+            remove_tree(path)
+
+    def environment(self, argv: Sequence[str], report: str, *, caches: bool, stop_early: bool) -> dict[str, str]:
+        """Return the whole environment of a run; pytest's own variable carries what is asked of it."""
+        values = base_environment(caches=caches, source=self.source_environment)
+        words = [values.get("PYTEST_ADDOPTS", ""), report_arguments(argv, report), "--maxfail=1" if stop_early else ""]
+        values["PYTEST_ADDOPTS"] = " ".join(word for word in words if word)
+        return values
+
+
+def _read_report(path: Path) -> bytes | None:
+    # The sandbox wrote this: it may be a link to anywhere, a pipe that never ends, or too large.
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    except OSError:
+        return None
+    with open(descriptor, "rb") as file:
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+            return None
+        return file.read(MAX_REPORT + 1)
+
+
+def run_command(
+    bench: Bench,
+    copy: Path,
+    argv: Sequence[str],
+    *,
+    seconds: float | None = None,
+    caches: bool = True,
+    stop_early: bool = False,
+) -> CommandRun:
+    """Run a command on a copy of a tree, which it may write to, without a network and with a private tmp and home.
+
+    Args:
+        bench: path inside, limits, scratch.
+        copy: host folder with the copy.
+        argv: exactly the contract's vector.
+        seconds: time allowed when less than the limits'.
+        caches: keep well-known caches out of the workspace; without it the run writes what a plain run writes.
+        stop_early: ask pytest to stop at the first failure.
+
+    Raises:
+        Refused: ``E_OBSERVER_MISSING`` when a program of the sandbox is not installed.
+    """
+    runner = recognise(argv)
+    name = f"troth-{secrets.token_hex(12)}.xml"
+    with bench.folder() as private:
+        spec = SandboxSpec(
+            workspace=copy,
+            inside=bench.inside,
+            private=private,
+            environment=bench.environment(argv, f"{_INSIDE_TMP}/{name}", caches=caches, stop_early=stop_early),
+            read_only=toolchain(),
+        )
+        limits = bench.limits
+        allowed = limits.seconds if seconds is None else min(seconds, limits.seconds)
+        with ProcessWatch(limits.processes) as watch:
+            done = run_sandboxed(spec, limited(argv, limits), timeout=allowed, max_output=limits.output_bytes)
+        report = _read_report(private / "tmp" / name)
+    return CommandRun(
+        argv=tuple(argv),
+        runner=runner,
+        exit=done.exit,
+        output=done.output,
+        output_cut=done.output_cut,
+        seconds=done.seconds,
+        started=not could_not_start(done.exit, done.output),
+        timed_out=done.timed_out,
+        too_many_processes=watch.exceeded,
+        tests=tests_of(runner, report, done.output, own_report=has_own_report(argv)),
+    )

@@ -1,0 +1,194 @@
+"""Copies of a workspace on which commands are run, and putting back what a contract protects.
+
+A copy never holds caches that decide what code is run: stale bytecode has the time and size of a source that is no more,
+and a planted one has whatever it likes.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import stat
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+from troth.observer.tree import OUTSIDE, Snapshot, copy_tree
+
+CACHES: Final = frozenset({"__pycache__", ".pytest_cache"})
+"""Segments that no copy holds."""
+
+
+def is_cache(path: str) -> bool:
+    """Tell whether a segment of the path is a cache's name."""
+    return not CACHES.isdisjoint(path.split("/"))
+
+
+def remove_tree(path: Path) -> None:
+    """Remove a folder and everything in it, also where its own modes forbid it; nothing happens when it is absent."""
+
+    def force(function: Callable[[str], object], name: str, _: object) -> None:
+        for folder in (os.path.dirname(name), name):
+            # Links are left alone: the mode to change is never that of what they point to.
+            if os.path.isdir(folder) and not os.path.islink(folder):
+                os.chmod(folder, stat.S_IRWXU)
+        if function in (os.open, os.scandir, os.listdir, os.lstat):
+            shutil.rmtree(name, ignore_errors=True)
+        else:
+            function(name)
+
+    if path.is_dir() and not path.is_symlink():
+        shutil.rmtree(path, onerror=force)
+    elif path.is_symlink() or path.exists():
+        path.unlink()
+
+
+def _folders(root: Path) -> Iterable[str]:
+    for folder, names, _ in os.walk(root):
+        relative = os.path.relpath(folder, root)
+        if relative == ".":
+            names[:] = [name for name in names if name not in OUTSIDE]
+            relative = ""
+        names[:] = [name for name in names if name not in CACHES]
+        for name in names:
+            path = f"{relative}/{name}" if relative else name
+            if not os.path.islink(os.path.join(root, path)):
+                yield path
+
+
+def copy_workspace(root: Path, tree: Snapshot, target: Path) -> None:
+    """Copy a tree, its empty folders too, without caches; hard links become files of their own.
+
+    Args:
+        root: the workspace.
+        tree: what was read there.
+        target: must not exist.
+    """
+    copy_tree(root, tree, target, only=lambda path: not is_cache(path))
+    for path in _folders(root):
+        try:
+            path.encode()
+        except UnicodeEncodeError:
+            continue
+        (target / path).mkdir(parents=True, exist_ok=True)
+
+
+def _clear_way(root: Path, path: str) -> None:
+    """Make every parent of a path a real folder: a link or file in its place is taken away."""
+    current = root
+    for segment in path.split("/")[:-1]:
+        current = current / segment
+        if current.is_symlink() or (current.exists() and not current.is_dir()):
+            current.unlink()
+        current.mkdir(exist_ok=True)
+
+
+def _has_linked_parent(root: Path, path: str) -> bool:
+    current = root
+    for segment in path.split("/")[:-1]:
+        current = current / segment
+        if current.is_symlink():
+            return True
+    return False
+
+
+def _ignore_caches(_: str, names: list[str]) -> list[str]:
+    return [name for name in names if name in CACHES]
+
+
+def put_back(copy: Path, start: Path, path: str) -> None:
+    """Make ``path`` in the copy what it is in the start, with everything beneath it, caches left out.
+
+    What the start does not have is removed. Links are put back as links, and nothing is reached through one: a link
+    of the copy that stands in the way is replaced by a real folder.
+    """
+    source, target = start / path, copy / path
+    there = not is_cache(path) and not _has_linked_parent(start, path) and os.path.lexists(source)
+    if not there and not os.path.lexists(target):
+        return
+    if there or _has_linked_parent(copy, path):
+        _clear_way(copy, path)
+    remove_tree(target)
+    if not there:
+        return
+    if source.is_symlink():
+        target.symlink_to(os.readlink(source))
+    elif source.is_dir():
+        shutil.copytree(source, target, symlinks=True, ignore=_ignore_caches, copy_function=shutil.copy)
+    elif source.is_file():
+        shutil.copy(source, target)
+
+
+Marks = tuple[int, int, int, int, int, str]
+
+
+def _marks(path: str) -> Marks:
+    info = os.lstat(path)
+    link = os.readlink(path) if stat.S_ISLNK(info.st_mode) else ""
+    if stat.S_ISDIR(info.st_mode):
+        return (info.st_ino, info.st_mode, 0, 0, 0, link)  # what is in it is looked at by itself
+    return (info.st_ino, info.st_mode, info.st_size, info.st_mtime_ns, info.st_ctime_ns, link)
+
+
+@dataclass(slots=True)
+class WorkCopy:
+    """A copy that is used again and again and made pristine in between.
+
+    After a run everything whose identity, mode, size or times changed is copied anew and what is new is removed. The
+    change time cannot be set back from within a sandbox, so an unchanged one means unchanged bytes.
+    """
+
+    pristine: Path
+    place: Path
+    _known: dict[str, Marks] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, pristine: Path, place: Path) -> WorkCopy:
+        """Make the copy; ``place`` must not exist."""
+        shutil.copytree(pristine, place, symlinks=True, copy_function=shutil.copy)
+        copy = cls(pristine, place)
+        copy._known = copy._look()
+        return copy
+
+    def _look(self) -> dict[str, Marks]:
+        found: dict[str, Marks] = {}
+        for folder, names, files in os.walk(self.place):
+            for name in (*names, *files):
+                full = os.path.join(folder, name)
+                found[os.path.relpath(full, self.place)] = _marks(full)
+        return found
+
+    def restore(self) -> None:
+        """Make the copy what it was."""
+        now = self._look()
+        odd = {path for path, marks in now.items() if self._known.get(path) != marks}
+        for path in sorted((odd | (self._known.keys() - now.keys())), key=lambda item: item.count("/")):
+            put_back(self.place, self.pristine, path)
+            self._known.pop(path, None)
+            full = self.place / path
+            if full.is_symlink() or full.exists():
+                self._known[path] = _marks(str(full))
+                if full.is_dir() and not full.is_symlink():
+                    for folder, names, files in os.walk(full):
+                        for name in (*names, *files):
+                            below = os.path.join(folder, name)
+                            self._known[os.path.relpath(below, self.place)] = _marks(below)
+            else:
+                gone = path + "/"
+                for known in [name for name in self._known if name.startswith(gone)]:
+                    del self._known[known]
+
+
+def write_over(copy: Path, path: str, data: bytes) -> None:
+    """Give a file of the copy other bytes, as a new file with the same mode."""
+    target = copy / path
+    mode = stat.S_IMODE(target.stat().st_mode)
+    target.unlink()
+    target.write_bytes(data)
+    target.chmod(mode)
+
+
+def differing(one: Mapping[str, str], other: Mapping[str, str]) -> set[str]:
+    """Return the names on which two maps of a tree differ, those that stand in only one of them too."""
+    return {name for name in one.keys() | other.keys() if one.get(name) != other.get(name)}

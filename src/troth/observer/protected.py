@@ -1,0 +1,69 @@
+"""What a contract's entries protect, and whether a tree still has it (done records §7.1). Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from troth.core.digests import EMPTY, tree_digest
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One protected path of a contract record."""
+
+    path: str
+    kind: Literal["file", "directory"]
+    sha256: str
+    exclude: tuple[str, ...] = ()
+
+    def covers(self, name: str) -> bool:
+        """Tell whether the name is the entry's path or lies beneath it, excluded or not."""
+        return name == self.path or name.startswith(self.path + "/")
+
+    def protects(self, name: str) -> bool:
+        """Tell whether the entry protects the name: its own path, or one beneath it without an excluded segment."""
+        if name == self.path:
+            return True
+        if not name.startswith(self.path + "/"):
+            return False
+        return not any(segment in self.exclude for segment in name[len(self.path) + 1 :].split("/"))
+
+    @property
+    def seals_absence(self) -> bool:
+        """Tell whether the entry says that nothing stands at its path (done records §13.4)."""
+        return self.kind == "directory" and self.sha256 == EMPTY
+
+    def as_json(self) -> dict[str, Any]:
+        """Return the entry as a contract record carries it."""
+        value: dict[str, Any] = {"path": self.path, "kind": self.kind, "sha256": self.sha256}
+        if self.exclude:
+            value["exclude"] = list(self.exclude)
+        return value
+
+
+def directory_digest(path: str, exclude: tuple[str, ...], files: Mapping[str, str]) -> str:
+    """Return the digest over all tree files strictly beneath ``path`` that it protects, under their full names."""
+    entry = Entry(path, "directory", EMPTY, exclude)
+    return tree_digest({name: digest for name, digest in files.items() if name != path and entry.protects(name)})
+
+
+def changed(entry: Entry, files: Mapping[str, str]) -> bool:
+    """Tell whether the tree differs from what the entry sealed."""
+    if entry.kind == "file":
+        return files.get(entry.path) != entry.sha256
+    return directory_digest(entry.path, entry.exclude, files) != entry.sha256
+
+
+def changed_entries(entries: Iterable[Entry], files: Mapping[str, str]) -> list[Entry]:
+    """Return the entries whose protected bytes the tree does not have, in their order."""
+    return [entry for entry in entries if changed(entry, files)]
+
+
+def entries_of(contract: Mapping[str, Any]) -> tuple[Entry, ...]:
+    """Return the protected paths of a contract record that has already been parsed (done records §4.1)."""
+    return tuple(
+        Entry(item["path"], item["kind"], item["sha256"], tuple(item.get("exclude", ())))
+        for item in contract["protected_paths"]
+    )
