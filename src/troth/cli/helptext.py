@@ -27,6 +27,22 @@ PROGRAM_CODES: Final[Mapping[str, str]] = {
     "E_USAGE": "The command line was not understood; the message names the command whose --help tells more.",
     "E_DEFECT": "A fault of troth itself. TROTH_DEBUG=1 shows where.",
     "E_OBSERVER_MISSING": "Observing or grading cannot work on this machine yet; `troth doctor` tells what mends it.",
+    "E_SANDBOX_FAILED": "The sandbox did not start; `troth doctor` tells what mends it.",
+    "E_AGENT_NOT_STARTED": "The agent's program could not be started in the sandbox, which sees only what it needs.",
+    "E_WORKSPACE_UNFIT": "The folder cannot be a run's workspace: a system folder, another user's, or not writable.",
+    "E_TREE_UNREADABLE": "A folder of the workspace cannot be listed, so no record of the tree can be made.",
+    "E_TREE_TOO_LARGE": "The workspace holds more files than a tree record can carry.",
+    "E_CLAIMS_UNREADABLE": "The file that the agent writes its claims to cannot be read.",
+    "E_CONTRACT_SOURCE": "The contract file is not what a contract is written in; the message says where.",
+    "E_CONTRACT_MISSING": "The run needs a sealed contract and there is none at that place.",
+    "E_START_DIFFERS": "The workspace is not the tree that the contract was sealed on.",
+    "E_RUN_BUSY": "Another run is under way in this workspace.",
+    "E_RUN_UNKNOWN": "No run of this workspace has that name.",
+    "E_RUN_UNREADABLE": "The stored state of the run cannot be read.",
+    "E_RUN_FINISHED": "The run has ended, so there is nothing to resume.",
+    "E_RUN_TREE_CHANGED": "The workspace is no longer the tree that the run left, so it cannot be graded.",
+    "E_CHECK_UNKNOWN": "No check of a receipt has that name.",
+    "E_MEMBER_MISSING": "There is no folder of records at that place.",
 }
 """The program's own codes, which no protocol defines."""
 
@@ -37,6 +53,7 @@ _TABLES: Final[tuple[tuple[str, str, str], ...]] = (
     ("Faults of a chain", "troth.ledger.codes", "FAULTS"),
     ("Warnings of a chain", "troth.ledger.codes", "WARNINGS"),
     ("Reasons of a receipt", "troth.receipts.reasons", "REASONS"),
+    ("Codes of the ledger's store", "troth.stores.codes", "CODES"),
 )
 
 _TOPICS: Final = ("codes", "exit", "completion")
