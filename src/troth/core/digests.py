@@ -31,8 +31,5 @@ def tree_digest(files: Mapping[str, str]) -> str:
 
     Paths sorted by their UTF-8 bytes; for each the digest, two spaces, the path, one line feed.
     """
-    total = hashlib.sha256()
     # Code point order is UTF-8 byte order, so the strings can be sorted as they are.
-    for path in sorted(files):
-        total.update(f"{files[path]}  {path}\n".encode())
-    return total.hexdigest()
+    return hashlib.sha256("".join([f"{files[path]}  {path}\n" for path in sorted(files)]).encode()).hexdigest()

@@ -39,6 +39,8 @@ class Limits:
     max_bytes: int
     max_depth: int
     refuse_overflow: bool
+    surrogates: bool = False
+    """Let unpaired surrogates written as escapes pass."""
 
     def __post_init__(self) -> None:
         if self.max_bytes < 1 or self.max_depth < 1:
@@ -54,6 +56,8 @@ RECORD: Final = Limits(max_bytes=1 << 24, max_depth=200, refuse_overflow=False)
 # Cheap tests on the raw bytes decide whether a costly check can matter at all.
 _SURROGATE_ESCAPE = re.compile(rb"\\u[dD][89a-fA-F]")
 _LONG_DIGITS = re.compile(rb"[0-9]{300}")
+# Strings, to step over them, and runs of brackets; possessive, so that no text makes it back-track.
+_BRACKETS = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"?+|[\[{]++|[\]}]++', re.DOTALL)
 _EXPONENT = re.compile(rb"[0-9][eE]\+?[0-9]{2}")
 
 
@@ -88,25 +92,16 @@ def _finite_float(literal: str) -> float:
 def max_depth(data: bytes, stop_above: int) -> int:
     """Return the deepest container nesting of JSON text, or the first depth above ``stop_above``."""
     deepest = depth = 0
-    in_string = escaped = False
-    for byte in data:
-        if in_string:
-            if escaped:
-                escaped = False
-            elif byte == 0x5C:
-                escaped = True
-            elif byte == 0x22:
-                in_string = False
-        elif byte == 0x22:
-            in_string = True
-        elif byte in (0x5B, 0x7B):
-            depth += 1
+    for match in _BRACKETS.finditer(data):
+        run = match[0]
+        if run[0] in b"[{":
+            depth += len(run)
             if depth > deepest:
                 deepest = depth
                 if depth > stop_above:
-                    return depth
-        elif byte in (0x5D, 0x7D):
-            depth -= 1
+                    return stop_above + 1
+        elif run[0] in b"]}":
+            depth -= len(run)
     return deepest
 
 
@@ -170,6 +165,6 @@ def loads(data: bytes, limits: Limits) -> Any:
         raise JsonFault("invalid", f"{fault.msg} at character {fault.pos}") from None
     except (RecursionError, ValueError):
         raise JsonFault("invalid", "nesting or a number too large to parse") from None
-    if _SURROGATE_ESCAPE.search(data) is not None and has_unpaired_surrogate(value):
+    if not limits.surrogates and _SURROGATE_ESCAPE.search(data) is not None and has_unpaired_surrogate(value):
         raise JsonFault("surrogate", "an unpaired surrogate")
     return value
