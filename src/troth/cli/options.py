@@ -13,6 +13,7 @@ from troth.core.errors import Refused
 
 if TYPE_CHECKING:
     from troth.stores.jsonl import JsonlStore
+    from troth.stores.workspace import Workspace
 
 _F = TypeVar("_F", bound=Callable[..., Any])
 
@@ -79,7 +80,7 @@ class Notes(list[tuple[str, str]]):
         return [{"warning": code, "message": text} for code, text in self]
 
 
-def open_store(where: str | None, notes: Notes) -> JsonlStore:
+def open_ledger(where: str | None, notes: Notes | None = None) -> JsonlStore:
     """Open the ledger that ``--store`` names, or the one found upward from the current folder.
 
     Raises:
@@ -87,7 +88,13 @@ def open_store(where: str | None, notes: Notes) -> JsonlStore:
     """
     from troth.stores.jsonl import JsonlStore
 
-    return JsonlStore.open(where, notify=notes)
+    return JsonlStore.open(where, notify=Notes() if notes is None else notes)
+
+
+def open_store(where: str | None, notes: Notes | None = None) -> tuple[Workspace | None, JsonlStore]:
+    """Open the ledger as :func:`open_ledger` does, and return its workspace too; a bare file has none."""
+    store = open_ledger(where, notes)
+    return store.space, store
 
 
 def acting(actor: str | None, store: JsonlStore) -> str:
@@ -96,9 +103,18 @@ def acting(actor: str | None, store: JsonlStore) -> str:
     Raises:
         Refused: ``E_USAGE`` when none of them says.
     """
-    if actor is not None:
-        return actor
-    return os.environ.get(ACTOR_VARIABLE) or store.config.actor or f"human:{_login()}"
+    return _actor(actor, store.config.actor)
+
+
+def actor_of(actor: str | None, workspace: Workspace) -> str:
+    """Return who acts, as :func:`acting` does."""
+    return _actor(actor, workspace.config().actor)
+
+
+def _actor(named: str | None, configured: str | None) -> str:
+    if named is not None:
+        return named
+    return os.environ.get(ACTOR_VARIABLE) or configured or f"human:{_login()}"
 
 
 def _login() -> str:

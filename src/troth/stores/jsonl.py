@@ -39,7 +39,7 @@ from troth.stores.durable import (
     sync_file,
 )
 from troth.stores.lines import CHUNK, PrefixDigest, physical_lines
-from troth.stores.lock import WAIT_SECONDS, exclusive
+from troth.stores.lock import WAIT_SECONDS, WriteLock
 
 RE_READ_SECONDS: Final = 0.05
 """A reader that meets half a row waits this long and looks once more: a writer may have been at work."""
@@ -155,6 +155,7 @@ class _Memory:
         self.size = 0  # bytes covered by all of the above
         self.identity: _Identity | None = None  # of the file, when it ended where the covered bytes end
         self.open_end = False  # the last row came without LF
+        self.verification = self.chain.finish()
 
     def scan(self, fd: int) -> bytes | None:
         """Take all terminated lines from where the last scan ended; return the unterminated rest, if any."""
@@ -190,7 +191,8 @@ class JsonlStore:
         wait_seconds: how long a writer waits for the lock.
         notify: takes sentences for a person (a torn tail set aside, a stale ``seen``), each a :class:`Note`.
 
-    ``config`` holds the settings of the workspace the file lies in, the defaults for a file on its own.
+    ``space`` is the workspace the file lies in and ``config`` its settings; ``None`` and the defaults for a file on
+    its own.
     """
 
     def __init__(
@@ -214,8 +216,10 @@ class JsonlStore:
         self._genesis_file = genesis_file
         self._clock = clock
         self._random_hex = random_hex
-        self._wait_seconds = wait_seconds
+        self._lock = WriteLock(self.lock_file, wait_seconds)
+        self._fd = -1
         self.config = places.Config()
+        self.space: places.Workspace | None = None
         self._memory: _Memory | None = None
         self._threads = threading.RLock()
 
@@ -268,6 +272,7 @@ class JsonlStore:
             notify=notify,
         )
         store.config = config
+        store.space = space
         return store
 
     # Reading ---------------------------------------------------------------------------------------------------
@@ -318,6 +323,7 @@ class JsonlStore:
                     memory.take(tail, after[2], terminated=False)
                 # What changed while it was read is looked at again next time; so is an end without LF.
                 memory.identity = after if before == after and memory.size == after[2] else None
+                memory.verification = memory.chain.finish()
                 self._memory = memory if tail is None else None
             except OSError as fault:
                 self._memory = None
@@ -352,32 +358,32 @@ class JsonlStore:
         seen: str | None = None,
     ) -> dict[str, Any]:
         """Append the row that ``build`` decides on while the lock is held; see :meth:`append`."""
-        with self._threads, exclusive(self.lock_file, self._wait_seconds):
-            fd = self._open(os.O_RDWR | os.O_APPEND)
+        with self._threads, self._lock:
             try:
-                memory = self._refresh(fd)
+                memory = self._refresh()
                 snapshot = self._snapshot(memory)
-                if seen is not None and seen != snapshot.head:
-                    self.notify(Note("blind_write", f"blind_write: the ledger moved on; its head is {snapshot.head}"))
+                verification = snapshot.verification
+                if seen is not None and seen != verification.head:
+                    self.notify(
+                        Note("blind_write", f"blind_write: the ledger moved on; its head is {verification.head}")
+                    )
                 built = build(snapshot)
                 candidate, trust = built if isinstance(built, tuple) else (built, None)
                 row = admit(
                     candidate,
                     snapshot.state,
-                    chain_ok=snapshot.verification,
-                    head_hash=snapshot.verification.last_hash,
+                    chain_ok=verification,
+                    head_hash=verification.last_hash,
                     workspace=self.workspace or _last_workspace(snapshot) or "default",
                     now=self._clock(),
                     random_hex=self._random_hex,
                     engine_trust=trust,
                     genesis_error=self._genesis_error(),
                 )
-                self._write(fd, memory, row)
+                self._write(memory, row)
             except OSError as fault:
                 self._memory = None
                 raise self._unreadable(fault) from None
-            finally:
-                os.close(fd)
         return row
 
     def repair_tail(self) -> Path | None:
@@ -386,21 +392,17 @@ class JsonlStore:
         Raises:
             Refused, Busy: as :meth:`append`.
         """
-        with self._threads, exclusive(self.lock_file, self._wait_seconds):
-            fd = self._open(os.O_RDWR | os.O_APPEND)
+        with self._threads, self._lock:
+            self._memory = None
             try:
-                self._memory = None
+                fd = self._writable()
                 memory = _Memory(self.unhashed_prefix, digest=False)
                 tail = memory.scan(fd)
                 return (
-                    None
-                    if tail is None or _well_formed(tail, memory.chain.line + 1)
-                    else self._set_aside(fd, memory.size)
+                    None if tail is None or _well_formed(tail, memory.chain.line + 1) else self._set_aside(memory.size)
                 )
             except OSError as fault:
                 raise self._unreadable(fault) from None
-            finally:
-                os.close(fd)
 
     def fill(self, rows: Sequence[dict[str, Any]]) -> None:
         """Write complete, chained rows into a ledger that is empty or absent, all of them or none.
@@ -409,8 +411,9 @@ class JsonlStore:
             Refused: ``E_NOT_EMPTY`` when rows stand there already; as :meth:`append` otherwise.
         """
         data = b"".join(row_bytes(row) + b"\n" for row in rows)
-        with self._threads, exclusive(self.lock_file, self._wait_seconds):
+        with self._threads, self._lock:
             self._memory = None
+            self._close_file()
             try:
                 if create_whole(self.ledger_file, data):
                     return
@@ -431,20 +434,24 @@ class JsonlStore:
 
     # Inside ----------------------------------------------------------------------------------------------------
 
-    def _refresh(self, fd: int) -> _Memory:
+    def _refresh(self) -> _Memory:
         """Bring the memory up to the file's end, a torn tail set aside; the lock is held."""
-        identity = _identity(fd)
-        memory = self._recall(fd, identity)
-        self._memory = None  # until the row is written
-        if memory.identity == identity:
+        memory, self._memory = self._memory, None  # until the row is written
+        if memory is not None and self._fd >= 0 and memory.identity == _identity_of(os.lstat(self.ledger_file)):
+            self._memory = memory
             return memory
+        fd = self._writable()
+        self._memory = memory
+        memory = self._recall(fd, _identity(fd))
+        self._memory = None
         tail = memory.scan(fd)
         if tail is not None:
             end = _identity(fd)[2]
             if _well_formed(tail, memory.chain.line + 1):
                 memory.take(tail, end, terminated=False)
             else:
-                self._set_aside(fd, memory.size)
+                self._set_aside(memory.size)
+        memory.verification = memory.chain.finish()
         memory.identity = _identity(fd)
         self._memory = memory
         return memory
@@ -471,30 +478,32 @@ class JsonlStore:
         # The file changed under an open store, so it may do so again: remember a digest from now on.
         return _Memory(self.unhashed_prefix, digest=True)
 
-    def _write(self, fd: int, memory: _Memory, row: dict[str, Any]) -> None:
+    def _write(self, memory: _Memory, row: dict[str, Any]) -> None:
         raw = row_bytes(row)
         data = raw + b"\n"
         size = memory.size
-        if memory.open_end:
+        was_open = memory.open_end
+        if was_open:
             self.notify(Note("unterminated", "unterminated: the last row had no line feed; one was added"))
             data = b"\n" + data
         self._memory = None
         # The row goes through the verifier before it goes to the disk: what would break the chain is never written.
-        was_open = memory.open_end
         memory.take(raw, size + len(data))
-        if not memory.chain.finish().ok:
+        memory.verification = memory.chain.finish()
+        if memory.verification.faults:
             raise Defect("E_DEFECT", "the row to be written does not verify; nothing was written")
-        append_durably(fd, data, size, self.ledger_file)
-        memory.identity = _identity(fd)
+        append_durably(self._fd, data, size, self.ledger_file)
         if was_open:
             return  # offsets and digest speak of a line that ended elsewhere
         if memory.digest is not None:
             memory.digest.chunk(data)
+        memory.identity = _identity(self._fd)
         if memory.size == memory.identity[2]:
             self._memory = memory
 
-    def _set_aside(self, fd: int, start: int) -> Path:
+    def _set_aside(self, start: int) -> Path:
         """Move the bytes from ``start`` on into a file of their own, durably, before they are cut off."""
+        fd = self._fd
         end = os.fstat(fd).st_size
         stamp = self._clock().strftime("%Y%m%dT%H%M%SZ")
         in_workspace = self.ledger_file.parent.name == places.FOLDER
@@ -520,6 +529,29 @@ class JsonlStore:
     def _open(self, flags: int) -> int:
         return open_regular(self.ledger_file, flags, "E_NO_LEDGER", "the ledger")
 
+    def _writable(self) -> int:
+        """Open the file for the writer anew; it stays open until another file stands in its place."""
+        self._close_file()
+        self._fd = self._open(os.O_RDWR | os.O_APPEND)
+        return self._fd
+
+    def _close_file(self) -> None:
+        fd, self._fd = self._fd, -1
+        if fd >= 0:
+            os.close(fd)
+
+    def close(self) -> None:
+        """Close what is open; the next use opens it again."""
+        with self._threads:
+            self._close_file()
+            self._lock.close()
+            self._memory = None
+
+    def __del__(self) -> None:
+        """Close the file."""
+        if getattr(self, "_fd", -1) >= 0:
+            self._close_file()
+
     def _genesis_error(self) -> Refused | None:
         if self._genesis_file is None or not os.path.lexists(self._genesis_file):
             return None
@@ -543,7 +575,10 @@ def lock_beside(ledger_file: Path) -> Path:
 
 
 def _identity(fd: int) -> _Identity:
-    found = os.fstat(fd)
+    return _identity_of(os.fstat(fd))
+
+
+def _identity_of(found: os.stat_result) -> _Identity:
     return (found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns)
 
 

@@ -9,8 +9,6 @@ from __future__ import annotations
 import errno
 import os
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
@@ -55,45 +53,87 @@ else:
         fcntl.flock(fd, fcntl.LOCK_UN)
 
 
-@contextmanager
-def exclusive(path: Path, wait_seconds: float = WAIT_SECONDS) -> Iterator[None]:
-    """Hold the lock for the body of the ``with`` statement.
+class WriteLock:
+    """The lock as a context manager; the body of the ``with`` statement runs while it is held.
 
-    The lock file is opened anew each time, so a store that lives on in a forked child shares no lock with its
-    parent.
+    The lock file stays open between uses. It is opened anew in a forked child, so that parent and child exclude
+    each other, and when somebody replaced the file against the rules, so that all writers meet at the same one.
 
     Args:
         path: the lock file; created when it is absent, never removed.
         wait_seconds: how long to wait for another holder.
-
-    Raises:
-        Busy: another writer held the lock all that time.
-        Refused: ``E_NO_WORKSPACE`` when the folder is absent, ``E_NOT_REGULAR`` for a symbolic link,
-            ``E_UNREADABLE`` for anything else the system refuses.
     """
-    fd = _open(path)
-    try:
-        deadline = time.monotonic() + wait_seconds
+
+    __slots__ = ("_fd", "_identity", "_pid", "path", "wait_seconds")
+
+    def __init__(self, path: Path, wait_seconds: float = WAIT_SECONDS) -> None:
+        self.path = path
+        self.wait_seconds = wait_seconds
+        self._fd = -1
+        self._pid = 0
+        self._identity = (0, 0)
+
+    def __enter__(self) -> None:
+        """Take the lock.
+
+        Raises:
+            Busy: another writer held the lock all that time.
+            Refused: ``E_NO_WORKSPACE`` when the folder is absent, ``E_NOT_REGULAR`` for a symbolic link,
+                ``E_UNREADABLE`` for anything else the system refuses.
+        """
+        deadline: float | None = None
         try:
-            while not _try_lock(fd):
-                if time.monotonic() >= deadline:
+            while True:
+                if self._fd < 0 or self._pid != os.getpid():
+                    self._open()
+                if _try_lock(self._fd):
+                    if self._still_there():
+                        return
+                    self.close()
+                    continue
+                now = time.monotonic()
+                if deadline is None:
+                    deadline = now + self.wait_seconds
+                if now >= deadline:
                     raise Busy(
                         "E_BUSY",
-                        f"another writer has held the ledger for {wait_seconds:g} seconds",
-                        place=Place(file=str(path)),
+                        f"another writer has held the ledger for {self.wait_seconds:g} seconds",
+                        place=Place(file=str(self.path)),
                         remedy="Try again.",
                     )
                 # A short, constant pause: a writer that appends all the time leaves only small gaps, and a long
                 # pause could miss every one of them.
                 time.sleep(_POLL_SECONDS)
         except OSError as fault:
-            raise os_fault("E_UNREADABLE", fault, path, "the write lock cannot be taken") from None
+            raise os_fault("E_UNREADABLE", fault, self.path, "the write lock cannot be taken") from None
+
+    def __exit__(self, *_: object) -> None:
+        """Let the lock go."""
+        _unlock(self._fd)
+
+    def close(self) -> None:
+        """Close the lock file; the next use opens it again."""
+        fd, self._fd = self._fd, -1
+        if fd >= 0:
+            os.close(fd)
+
+    def __del__(self) -> None:
+        """Close the lock file."""
+        self.close()
+
+    def _open(self) -> None:
+        self.close()
+        self._fd = _open(self.path)
+        self._pid = os.getpid()
+        found = os.fstat(self._fd)
+        self._identity = (found.st_dev, found.st_ino)
+
+    def _still_there(self) -> bool:
         try:
-            yield
-        finally:
-            _unlock(fd)
-    finally:
-        os.close(fd)
+            found = os.lstat(self.path)
+        except FileNotFoundError:
+            return False
+        return (found.st_dev, found.st_ino) == self._identity
 
 
 def _open(path: Path) -> int:
