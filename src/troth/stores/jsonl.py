@@ -9,25 +9,19 @@ with the digest remembered, and only the new ones are verified. Anything else is
 
 from __future__ import annotations
 
-import hashlib
 import os
 import threading
 import time
-from array import array
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, Final, overload
+from typing import Any, Final
 
 from troth.core.canonical import row_bytes
-from troth.core.errors import Defect, Place, Refused
+from troth.core.errors import Place, Refused
 from troth.core.ids import RandomHex, system_random
 from troth.core.instants import Clock, system_clock
-from troth.core.strictjson import JsonFault
-from troth.ledger.chain import BOM, ChainReader, Verification
+from troth.ledger.chain import ChainReader, Verification
 from troth.ledger.operations import Candidate, admit
-from troth.ledger.replay import Replay, State
-from troth.ledger.rows import Row, parse_row, row_of
 from troth.stores import workspace as places
 from troth.stores.durable import (
     append_durably,
@@ -38,15 +32,15 @@ from troth.stores.durable import (
     replace_whole,
     sync_file,
 )
-from troth.stores.lines import CHUNK, PrefixDigest, physical_lines
+from troth.stores.lines import physical_lines
 from troth.stores.lock import WAIT_SECONDS, WriteLock
+from troth.stores.memory import Identity, Memory, identity, identity_at
+from troth.stores.snapshot import Rows, Snapshot, well_formed
 
 RE_READ_SECONDS: Final = 0.05
 """A reader that meets half a row waits this long and looks once more: a writer may have been at work."""
 
 TORN: Final = "torn-"
-
-_Identity = tuple[int, int, int, int, int]
 
 
 class Note(str):
@@ -67,115 +61,6 @@ Notify = Callable[[str], None]
 
 def _quiet(_: str) -> None:
     pass
-
-
-class Rows(Sequence[Row]):
-    """The well-formed rows of a ledger in file order, parsed when they are asked for."""
-
-    def __init__(self, path: Path, starts: array[int], lines: array[int]) -> None:
-        self._path = path
-        self._starts = starts  # offset of each row's first byte
-        self._lines = lines  # physical line of each row, ascending
-        self._count = len(lines)
-
-    def __len__(self) -> int:
-        return self._count
-
-    @overload
-    def __getitem__(self, index: int) -> Row: ...
-    @overload
-    def __getitem__(self, index: slice) -> list[Row]: ...
-    def __getitem__(self, index: int | slice) -> Row | list[Row]:
-        """Return one row, or a list of rows.
-
-        Raises:
-            IndexError: there is no such row.
-            Refused: ``E_UNREADABLE`` when the file was replaced meanwhile.
-        """
-        fd = open_regular(self._path, os.O_RDONLY, "E_NO_LEDGER", "the ledger")
-        try:
-            if isinstance(index, slice):
-                return [self._read(fd, at) for at in range(*index.indices(self._count))]
-            if not -self._count <= index < self._count:
-                raise IndexError(index)
-            return self._read(fd, index % self._count)
-        finally:
-            os.close(fd)
-
-    def __iter__(self) -> Iterator[Row]:
-        for first in range(0, self._count, 1000):
-            yield from self[first : first + 1000]
-
-    def at_line(self, line: int) -> Row:
-        """Return the row of a physical line.
-
-        Raises:
-            KeyError: no well-formed row stands there.
-        """
-        from bisect import bisect_left
-
-        index = bisect_left(self._lines, line, 0, self._count)
-        if index == self._count or self._lines[index] != line:
-            raise KeyError(line)
-        return self[index]
-
-    def _read(self, fd: int, index: int) -> Row:
-        line = self._lines[index]
-        for _, raw, _ in physical_lines(fd, self._starts[index]):
-            try:
-                return row_of(line, parse_row(bare(raw, line)))
-            except JsonFault:
-                break
-        raise Refused("E_UNREADABLE", "the ledger was replaced while it was read", place=Place(file=str(self._path)))
-
-
-@dataclass(frozen=True, slots=True)
-class Snapshot:
-    """What a ledger said at one moment; the state is shared with the store and valid until its next call."""
-
-    rows: Rows
-    verification: Verification
-    state: State
-
-    @property
-    def head(self) -> str:
-        """Return the head digest."""
-        return self.verification.head
-
-
-class _Memory:
-    """What an open store knows of the bytes it verified."""
-
-    def __init__(self, unhashed_prefix: int | None, *, digest: bool) -> None:
-        self.chain = ChainReader(unhashed_prefix=unhashed_prefix)
-        self.replay = Replay()
-        self.digest = PrefixDigest() if digest else None
-        self.starts: array[int] = array("Q")
-        self.lines: array[int] = array("Q")
-        self.size = 0  # bytes covered by all of the above
-        self.identity: _Identity | None = None  # of the file, when it ended where the covered bytes end
-        self.open_end = False  # the last row came without LF
-        self.verification = self.chain.finish()
-
-    def scan(self, fd: int) -> bytes | None:
-        """Take all terminated lines from where the last scan ended; return the unterminated rest, if any."""
-        for after, raw, terminated in physical_lines(fd, self.size, self.digest):
-            if not terminated:
-                if self.digest is not None:
-                    self.digest.settle()
-                return raw
-            self.take(raw, after)
-        return None
-
-    def take(self, raw: bytes, after: int, *, terminated: bool = True) -> None:
-        """Take one line that ends at the offset ``after``."""
-        row = self.chain.feed(raw, terminated)
-        if row is not None:
-            self.replay.apply(row)
-            self.starts.append(self.size)
-            self.lines.append(row.line)
-        self.size = after
-        self.open_end = not terminated
 
 
 class JsonlStore:
@@ -220,7 +105,7 @@ class JsonlStore:
         self._fd = -1
         self.config = places.Config()
         self.space: places.Workspace | None = None
-        self._memory: _Memory | None = None
+        self._memory: Memory | None = None
         self._threads = threading.RLock()
 
     @classmethod
@@ -289,7 +174,7 @@ class JsonlStore:
             covered = 0
             for again in (True, False):
                 for after, raw, terminated in physical_lines(fd, covered):
-                    if not terminated and again and not _well_formed(raw, chain.line + 1):
+                    if not terminated and again and not well_formed(raw, chain.line + 1):
                         time.sleep(RE_READ_SECONDS)
                         break
                     chain.feed(raw, terminated)
@@ -312,25 +197,25 @@ class JsonlStore:
         with self._threads:
             fd = self._open(os.O_RDONLY)
             try:
-                before = _identity(fd)
+                before = identity(fd)
                 memory = self._recall(fd, before)
                 tail = memory.scan(fd) if memory.identity != before else None
-                if tail is not None and not _well_formed(tail, memory.chain.line + 1):
+                if tail is not None and not well_formed(tail, memory.chain.line + 1):
                     time.sleep(RE_READ_SECONDS)
                     tail = memory.scan(fd)
-                after = _identity(fd)
+                after = identity(fd)
                 if tail is not None:
                     memory.take(tail, after[2], terminated=False)
                 # What changed while it was read is looked at again next time; so is an end without LF.
                 memory.identity = after if before == after and memory.size == after[2] else None
-                memory.verification = memory.chain.finish()
+                verification = memory.verification(fd)
                 self._memory = memory if tail is None else None
             except OSError as fault:
                 self._memory = None
                 raise self._unreadable(fault) from None
             finally:
                 os.close(fd)
-            return self._snapshot(memory)
+            return self._snapshot(memory, lambda: verification)
 
     # Writing ---------------------------------------------------------------------------------------------------
 
@@ -361,19 +246,16 @@ class JsonlStore:
         with self._threads, self._lock:
             try:
                 memory = self._refresh()
-                snapshot = self._snapshot(memory)
-                verification = snapshot.verification
-                if seen is not None and seen != verification.head:
-                    self.notify(
-                        Note("blind_write", f"blind_write: the ledger moved on; its head is {verification.head}")
-                    )
+                snapshot = self._snapshot(memory, lambda: memory.verification(self._fd))
+                if seen is not None and seen != snapshot.head:
+                    self.notify(Note("blind_write", f"blind_write: the ledger moved on; its head is {snapshot.head}"))
                 built = build(snapshot)
                 candidate, trust = built if isinstance(built, tuple) else (built, None)
                 row = admit(
                     candidate,
-                    snapshot.state,
-                    chain_ok=verification,
-                    head_hash=verification.last_hash,
+                    memory.replay.state,
+                    chain_ok=memory.sound,
+                    head_hash=memory.last_hash,
                     workspace=self.workspace or _last_workspace(snapshot) or "default",
                     now=self._clock(),
                     random_hex=self._random_hex,
@@ -396,10 +278,10 @@ class JsonlStore:
             self._memory = None
             try:
                 fd = self._writable()
-                memory = _Memory(self.unhashed_prefix, digest=False)
+                memory = Memory(self.unhashed_prefix, digest=False)
                 tail = memory.scan(fd)
                 return (
-                    None if tail is None or _well_formed(tail, memory.chain.line + 1) else self._set_aside(memory.size)
+                    None if tail is None or well_formed(tail, memory.chain.line + 1) else self._set_aside(memory.size)
                 )
             except OSError as fault:
                 raise self._unreadable(fault) from None
@@ -434,70 +316,55 @@ class JsonlStore:
 
     # Inside ----------------------------------------------------------------------------------------------------
 
-    def _refresh(self) -> _Memory:
+    def _refresh(self) -> Memory:
         """Bring the memory up to the file's end, a torn tail set aside; the lock is held."""
         memory, self._memory = self._memory, None  # until the row is written
-        if memory is not None and self._fd >= 0 and memory.identity == _identity_of(os.lstat(self.ledger_file)):
+        if memory is not None and self._fd >= 0 and memory.identity == identity_at(self.ledger_file):
             self._memory = memory
             return memory
         fd = self._writable()
         self._memory = memory
-        memory = self._recall(fd, _identity(fd))
+        memory = self._recall(fd, identity(fd))
         self._memory = None
         tail = memory.scan(fd)
         if tail is not None:
-            end = _identity(fd)[2]
-            if _well_formed(tail, memory.chain.line + 1):
+            end = identity(fd)[2]
+            if well_formed(tail, memory.chain.line + 1):
                 memory.take(tail, end, terminated=False)
             else:
                 self._set_aside(memory.size)
-        memory.verification = memory.chain.finish()
-        memory.identity = _identity(fd)
+        memory.sound = memory.verification(fd).ok
+        memory.identity = identity(fd)
         self._memory = memory
         return memory
 
-    def _recall(self, fd: int, identity: _Identity) -> _Memory:
+    def _recall(self, fd: int, identity: Identity) -> Memory:
         """Return the memory if its bytes are still the file's first ones, else an empty one."""
         memory = self._memory
         if memory is None:
-            return _Memory(self.unhashed_prefix, digest=False)
+            return Memory(self.unhashed_prefix, digest=False)
         if memory.identity == identity:
             return memory
-        if memory.digest is not None and memory.size <= identity[2]:
-            prefix = hashlib.sha256()
-            os.lseek(fd, 0, os.SEEK_SET)
-            left = memory.size
-            while left > 0:
-                chunk = os.read(fd, min(left, CHUNK))
-                if not chunk:
-                    break
-                prefix.update(chunk)
-                left -= len(chunk)
-            if prefix.digest() == memory.digest.digest():
-                return memory
+        if memory.stands_in(fd, identity[2]):
+            return memory
         # The file changed under an open store, so it may do so again: remember a digest from now on.
-        return _Memory(self.unhashed_prefix, digest=True)
+        return Memory(self.unhashed_prefix, digest=True)
 
-    def _write(self, memory: _Memory, row: dict[str, Any]) -> None:
-        raw = row_bytes(row)
-        data = raw + b"\n"
+    def _write(self, memory: Memory, row: dict[str, Any]) -> None:
+        data = row_bytes(row) + b"\n"
         size = memory.size
         was_open = memory.open_end
         if was_open:
             self.notify(Note("unterminated", "unterminated: the last row had no line feed; one was added"))
             data = b"\n" + data
         self._memory = None
-        # The row goes through the verifier before it goes to the disk: what would break the chain is never written.
-        memory.take(raw, size + len(data))
-        memory.verification = memory.chain.finish()
-        if memory.verification.faults:
-            raise Defect("E_DEFECT", "the row to be written does not verify; nothing was written")
         append_durably(self._fd, data, size, self.ledger_file)
         if was_open:
             return  # offsets and digest speak of a line that ended elsewhere
+        memory.wrote(row, size + len(data))
         if memory.digest is not None:
             memory.digest.chunk(data)
-        memory.identity = _identity(self._fd)
+        memory.identity = identity(self._fd)
         if memory.size == memory.identity[2]:
             self._memory = memory
 
@@ -523,8 +390,8 @@ class JsonlStore:
         )
         return target
 
-    def _snapshot(self, memory: _Memory) -> Snapshot:
-        return Snapshot(Rows(self.ledger_file, memory.starts, memory.lines), memory.chain.finish(), memory.replay.state)
+    def _snapshot(self, memory: Memory, verified: Callable[[], Verification]) -> Snapshot:
+        return Snapshot(Rows(self.ledger_file, memory.starts, memory.lines), memory.replay.state, verified)
 
     def _open(self, flags: int) -> int:
         return open_regular(self.ledger_file, flags, "E_NO_LEDGER", "the ledger")
@@ -572,30 +439,6 @@ def lock_beside(ledger_file: Path) -> Path:
     if ledger_file.parent.name == places.FOLDER:
         return ledger_file.with_name(places.LOCK)
     return ledger_file.with_name(f"{ledger_file.name}.lock")
-
-
-def _identity(fd: int) -> _Identity:
-    return _identity_of(os.fstat(fd))
-
-
-def _identity_of(found: os.stat_result) -> _Identity:
-    return (found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns)
-
-
-def bare(raw: bytes, line: int) -> bytes:
-    """Return a physical line without what the verifier passes over: a byte order mark, one carriage return."""
-    return (raw.removeprefix(BOM) if line == 1 else raw).removesuffix(b"\r")
-
-
-def _well_formed(raw: bytes, line: int) -> bool:
-    """Tell whether an unterminated last line is a row (or nothing at all), so that it is not torn."""
-    text = bare(raw, line)
-    try:
-        if text:
-            parse_row(text)
-    except JsonFault:
-        return False
-    return True
 
 
 def _last_workspace(snapshot: Snapshot) -> str | None:

@@ -1,0 +1,125 @@
+"""What an open store remembers of a ledger file, and when it may still believe it."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from array import array
+from pathlib import Path
+from typing import Any
+
+from troth.core.errors import Refused
+from troth.ledger.chain import ChainReader, Verification
+from troth.ledger.replay import Replay
+from troth.ledger.rows import Row, row_of
+from troth.stores.lines import CHUNK, PrefixDigest, physical_lines
+
+Identity = tuple[int, int, int, int, int]
+"""Device, inode, size, modification and change times in nanoseconds."""
+
+
+def identity(fd: int) -> Identity:
+    """Return the identity of an open file."""
+    return _identity(os.fstat(fd))
+
+
+def identity_at(path: Path) -> Identity | None:
+    """Return the identity of what stands at a path, ``None`` when nothing can be seen there."""
+    try:
+        return _identity(os.lstat(path))
+    except OSError:
+        return None
+
+
+def _identity(found: os.stat_result) -> Identity:
+    return (found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns)
+
+
+class Memory:
+    """What an open store knows of the bytes it verified.
+
+    The verifier may lag behind: a row that this store built and wrote itself is known to link and to hash, so it is
+    looked at when somebody asks for the verification, from the file's own bytes.
+    """
+
+    def __init__(self, unhashed_prefix: int | None, *, digest: bool) -> None:
+        self.chain = ChainReader(unhashed_prefix=unhashed_prefix)
+        self.replay = Replay()
+        self.digest = PrefixDigest() if digest else None
+        self.starts: array[int] = array("Q")
+        self.lines: array[int] = array("Q")
+        self.size = 0  # bytes replayed
+        self.line = 0  # physical lines replayed
+        self.last_hash = ""
+        self.sound = False  # whether the writer found no fault
+        self.identity: Identity | None = None  # of the file, when it ended where the covered bytes end
+        self.open_end = False  # the last row came without LF
+        self._checked = 0  # bytes the verifier has taken
+        self._verification: Verification | None = None
+
+    def scan(self, fd: int) -> bytes | None:
+        """Take all terminated lines from where the last scan ended; return the unterminated rest, if any."""
+        self._catch_up(fd)
+        for after, raw, terminated in physical_lines(fd, self.size, self.digest):
+            if not terminated:
+                if self.digest is not None:
+                    self.digest.settle()
+                return raw
+            self.take(raw, after)
+        return None
+
+    def take(self, raw: bytes, after: int, *, terminated: bool = True) -> None:
+        """Take one line that ends at the offset ``after``."""
+        row = self.chain.feed(raw, terminated)
+        if row is not None:
+            self._replayed(row)
+        self._verification = None
+        self.size = self._checked = after
+        self.line = self.chain.line
+        self.open_end = not terminated
+
+    def wrote(self, row: dict[str, Any], after: int) -> None:
+        """Take a row that was admitted and written."""
+        self.line += 1
+        self._replayed(row_of(self.line, row))
+        self.last_hash = row["hash"]
+        self.size = after
+
+    def verification(self, fd: int) -> Verification:
+        """Return what the verifier found in the bytes covered."""
+        self._catch_up(fd)
+        if self._verification is None:
+            self._verification = self.chain.finish()
+            self.last_hash = self._verification.last_hash
+        return self._verification
+
+    def stands_in(self, fd: int, size: int) -> bool:
+        """Tell whether the bytes replayed are still the first ones of the file, by their digest."""
+        if self.digest is None or self.size > size:
+            return False
+        prefix = hashlib.sha256()
+        os.lseek(fd, 0, os.SEEK_SET)
+        left = self.size
+        while left > 0:
+            chunk = os.read(fd, min(left, CHUNK))
+            if not chunk:
+                return False
+            prefix.update(chunk)
+            left -= len(chunk)
+        return prefix.digest() == self.digest.digest()
+
+    def _replayed(self, row: Row) -> None:
+        self.replay.apply(row)
+        self.starts.append(self.size)
+        self.lines.append(row.line)
+
+    def _catch_up(self, fd: int) -> None:
+        if self._checked == self.size:
+            return
+        self._verification = None
+        for after, raw, _ in physical_lines(fd, self._checked):
+            self.chain.feed(raw)
+            self._checked = after
+            if after >= self.size:
+                return
+        raise Refused("E_UNREADABLE", "the ledger became shorter while it was read")
