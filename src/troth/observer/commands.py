@@ -18,13 +18,13 @@ from troth.observer.limits import ProcessWatch, could_not_start, limited
 from troth.observer.runners import (
     MAX_REPORT,
     UNKNOWN,
+    Counts,
     Runner,
-    Tests,
+    count_tests,
     executed_nothing,
     has_own_report,
     recognise,
     report_arguments,
-    tests_of,
 )
 from troth.observer.sandbox import SandboxSpec, base_environment, run_sandboxed, toolchain
 
@@ -48,7 +48,7 @@ class CommandRun:
     started: bool = True
     timed_out: bool = False
     too_many_processes: bool = False
-    tests: Tests = UNKNOWN
+    tests: Counts = UNKNOWN
 
     @property
     def ended_itself(self) -> bool:
@@ -151,5 +151,5 @@ def run_command(
         started=not could_not_start(done.exit, done.output),
         timed_out=done.timed_out,
         too_many_processes=watch.exceeded,
-        tests=tests_of(runner, report, done.output, own_report=has_own_report(argv)),
+        tests=count_tests(runner, report, done.output, own_report=has_own_report(argv)),
     )

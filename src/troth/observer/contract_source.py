@@ -244,9 +244,7 @@ def _argv(reader: _Reader, key: str, value: object) -> tuple[str, ...]:
 
 
 def _tables(reader: _Reader, key: str, value: object) -> list[_Reader]:
-    return [
-        _Reader(reader.file, f"{key}[{index}]", item) for index, item in enumerate(_array(reader, key, value))
-    ]
+    return [_Reader(reader.file, f"{key}[{index}]", item) for index, item in enumerate(_array(reader, key, value))]
 
 
 def _table(reader: _Reader, key: str, value: object) -> _Reader:

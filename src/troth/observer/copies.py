@@ -1,7 +1,7 @@
 """Copies of a workspace on which commands are run, and putting back what a contract protects.
 
-A copy never holds caches that decide what code is run: stale bytecode has the time and size of a source that is no more,
-and a planted one has whatever it likes.
+A copy never holds caches that decide what code is run: stale bytecode has the time and size of a source that is no
+more, and a planted one has whatever it likes.
 """
 
 from __future__ import annotations

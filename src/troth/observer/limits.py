@@ -2,8 +2,8 @@
 
 Memory, file size and core dumps are resource limits of the kernel, set by ``prlimit`` inside the sandbox before the
 program. The number of processes is one too where the kernel counts them by user namespace; it does not hold for a
-sandbox that root started, so a watch outside counts the sandbox's processes as well and ends the sandbox above the limit.
-Time is a clock outside. The program cannot raise or leave any of them.
+sandbox that root started, so a watch outside counts the sandbox's processes as well and ends the sandbox above the
+limit. Time is a clock outside. The program cannot raise or leave any of them.
 """
 
 from __future__ import annotations

@@ -8,7 +8,7 @@ end in time counts as killed, since the command did end on the unchanged tree, m
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final, Literal
@@ -216,7 +216,7 @@ def measure(
     if not usable:
         return Adequacy(reason=_why_unusable(baselines))
     sources = {path: (pristine / path).read_bytes() for path in candidates if path in tree.files}
-    by_file: Mapping[str, list[Mutation]] = {path: found for path in sources if (found := mutations(path, sources[path]))}
+    by_file: dict[str, list[Mutation]] = {path: mutations(path, data) for path, data in sources.items()}
     sites = sum(map(len, by_file.values()))
     if not sites:
         return Adequacy(reason="no unprotected Python source to make mutants of")

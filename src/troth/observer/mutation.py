@@ -1,7 +1,7 @@
 """Mutations of Python source: small changes of meaning, each an edit of one span, everything else byte for byte. Pure.
 
-Positions come from the syntax tree, operators from the tokens between its nodes. A candidate counts only when the edited
-source still compiles and its tree differs from the original's.
+Positions come from the syntax tree, operators from the tokens between its nodes. A candidate counts only when the
+edited source still compiles and its tree differs from the original's.
 """
 
 from __future__ import annotations

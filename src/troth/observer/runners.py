@@ -49,10 +49,11 @@ _VERDICT = re.compile(rb"^(?:OK|FAILED|NO TESTS RAN)(?: \(([^)\n]*)\))?\r?$", re
 
 
 @dataclass(frozen=True, slots=True)
-class Tests:
+class Counts:
     """What is known of the tests of one run.
 
-    ``source`` says from where: ``report`` (pytest's, test by test), ``totals`` (printed lines) or ``unknown``. ``outcomes`` maps test names to outcomes where there is a report.
+    ``source`` says from where: ``report`` (pytest's, test by test), ``totals`` (printed lines) or ``unknown``.
+    ``outcomes`` maps test names to outcomes where there is a report.
     """
 
     source: Literal["report", "totals", "unknown"]
@@ -83,7 +84,7 @@ class Tests:
         }
 
 
-UNKNOWN: Final = Tests("unknown")
+UNKNOWN: Final = Counts("unknown")
 
 
 def _base(program: str) -> str:
@@ -156,9 +157,9 @@ def has_own_report(argv: Sequence[str]) -> bool:
     return any(word.startswith(("--junitxml", "--junit-xml")) for word in argv) or not report_arguments(argv, "r")
 
 
-def parse_report(data: bytes | None) -> Tests:
+def parse_report(data: bytes | None) -> Counts:
     """Read a JUnit report as pytest writes it; anything that is none of that is ``unknown``."""
-    import xml.etree.ElementTree as ElementTree
+    from xml.etree import ElementTree
 
     # Entities are what makes XML dangerous to read; pytest never writes any declaration of them.
     if data is None or len(data) > MAX_REPORT or b"<!DOCTYPE" in data or b"<!ENTITY" in data:
@@ -177,10 +178,10 @@ def parse_report(data: bytes | None) -> Tests:
         # A test that is reported twice (a failing teardown, two parameters of one name) is as bad as its worst part.
         if known is None or _SEVERITY.index(outcome) > _SEVERITY.index(known):
             outcomes[name] = outcome
-    counts = {kind: 0 for kind in _SEVERITY}
+    counts = dict.fromkeys(_SEVERITY, 0)
     for outcome in outcomes.values():
         counts[outcome] += 1
-    return Tests(
+    return Counts(
         "report",
         passed=counts["passed"],
         failed=counts["failed"],
@@ -201,11 +202,16 @@ def _outcome(children: Mapping[str, str | None]) -> Outcome:
     return "passed"
 
 
-def parse_totals(output: bytes) -> Tests:
+def _last(pattern: re.Pattern[bytes], output: bytes) -> re.Match[bytes] | None:
+    found = None
+    for match in pattern.finditer(output):
+        found = match
+    return found
+
+
+def parse_totals(output: bytes) -> Counts:
     """Read the totals that unittest prints at its end; the last ones count."""
-    ran = None
-    for ran in _RAN.finditer(output):
-        pass
+    ran = _last(_RAN, output)
     if ran is None:
         return UNKNOWN
     verdict = _VERDICT.search(output, ran.end())
@@ -217,7 +223,7 @@ def parse_totals(output: bytes) -> Tests:
     failed = parts.get("failures", 0) + parts.get("unexpected successes", 0)
     errors, skipped, expected = (parts.get(name, 0) for name in ("errors", "skipped", "expected failures"))
     total = int(ran[1]) if len(ran[1]) < 10 else 0
-    return Tests(
+    return Counts(
         "totals",
         passed=max(0, total - failed - errors - skipped - expected),
         failed=failed,
@@ -227,11 +233,9 @@ def parse_totals(output: bytes) -> Tests:
     )
 
 
-def parse_summary(output: bytes) -> Tests:
+def parse_summary(output: bytes) -> Counts:
     """Read the line with which pytest ends; the last one counts."""
-    found = None
-    for found in _SUMMARY.finditer(output):
-        pass
+    found = _last(_SUMMARY, output)
     if found is None:
         return UNKNOWN
     counts: dict[str, int] = {}
@@ -239,7 +243,7 @@ def parse_summary(output: bytes) -> Tests:
         number, _, name = piece.partition(" ")
         if number.isdecimal() and len(number) < 10:
             counts[name] = int(number)
-    return Tests(
+    return Counts(
         "totals",
         passed=counts.get("passed", 0) + counts.get("xpassed", 0),
         failed=counts.get("failed", 0),
@@ -249,7 +253,7 @@ def parse_summary(output: bytes) -> Tests:
     )
 
 
-def tests_of(runner: Runner, report: bytes | None, output: bytes, *, own_report: bool = False) -> Tests:
+def count_tests(runner: Runner, report: bytes | None, output: bytes, *, own_report: bool = False) -> Counts:
     """Return what is known of a run's tests from the best source its runner has.
 
     ``own_report`` says that pytest's vector takes the report for itself: then the line it ends with has to do.
@@ -259,7 +263,7 @@ def tests_of(runner: Runner, report: bytes | None, output: bytes, *, own_report:
     return parse_totals(output) if runner == "unittest" else UNKNOWN
 
 
-def executed_nothing(runner: Runner, code: int, tests: Tests, *, own_report: bool) -> bool:
+def executed_nothing(runner: Runner, code: int, tests: Counts, *, own_report: bool) -> bool:
     """Tell whether a run is known to have executed no test (done records §13.5).
 
     Only an exit of 0, or the exit that says so, can mean that: any other exit is the program's own failure, and is a

@@ -1,0 +1,311 @@
+"""Grading: the contract's acceptance commands on a copy of the final tree, in a sandbox of their own.
+
+The copy has the contract's protected paths, and everything beneath them, as the sealed start had it; whatever was planted
+there is gone, and so are caches. What is written down is what the commands did (done records §4.5, §13.5, §13.10); nothing
+here decides.
+
+Limits, told in the report: the tests run the workspace's own code in one process with the runner, so code that is bent on
+it can forge a runner's account of itself. An account can only take a result away here, it never makes one.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from troth.core.canonical import record_bytes
+from troth.core.digests import sha256_hex
+from troth.core.errors import Place, Refused
+from troth.observer.commands import Bench, CommandRun, run_command
+from troth.observer.contract_source import RunLimits
+from troth.observer.copies import CACHES, copy_workspace, differing, put_back
+from troth.observer.limits import described
+from troth.observer.protected import Entry, entries_of
+from troth.observer.runners import recognise
+from troth.observer.sandbox import UID
+from troth.observer.seal import require_start
+from troth.observer.tree import Snapshot, snapshot
+from troth.receipts import records
+from troth.receipts.strict import parse
+
+GRADE_VERSION: Final = "probity-acceptance-grade/v1"
+REPORT_VERSION: Final = "troth-grade-report/v1"
+PRODUCER: Final = "troth-verifier"
+"""Default ``producer`` of the grade: the verifier, never the agent."""
+
+SHOWN_OUTPUT: Final = 64 << 10
+"""Bytes of a command's output that the report keeps: the beginning and the end."""
+
+_NO_RESULT: Final[Mapping[str, str]] = {
+    "not_started": "the program could not be started in the sandbox",
+    "timed_out": "it did not end within its time limit and was ended by the verifier",
+    "too_many_processes": "it started more processes than its limit and was ended by the verifier",
+    "nothing_executed": "it executed no test",
+    "runs_disagree": "its repeated runs do not agree",
+}
+"""Why a command has no result (done records §13.5), in words."""
+
+
+@dataclass(frozen=True, slots=True)
+class Grade:
+    """The grade record's bytes, the side report, and the isolation report (done records §4.5, §13.5, §13.10)."""
+
+    record: bytes
+    report: Mapping[str, Any]
+    isolation: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class _Command:
+    id: str
+    argv: tuple[str, ...]
+
+
+def _why_no_result(runs: Sequence[CommandRun]) -> str | None:
+    """Return why the runs of one command are no result, or ``None`` when they are one."""
+    # An end that we made says nothing of how the program would have ended: it neither passes nor fails.
+    for run in runs:
+        if not run.started:
+            return "not_started"
+        if run.timed_out:
+            return "timed_out"
+        if run.too_many_processes:
+            return "too_many_processes"
+    if len({run.exit for run in runs}) > 1:
+        return "runs_disagree"
+    return "nothing_executed" if any(run.nothing_executed for run in runs) else None
+
+
+def _cut(output: bytes) -> str:
+    if len(output) > SHOWN_OUTPUT:
+        half = SHOWN_OUTPUT // 2
+        left_out = len(output) - 2 * half
+        output = output[:half] + f"\n… {left_out} bytes left out …\n".encode() + output[-half:]
+    return output.decode("utf-8", "backslashreplace")
+
+
+def _run_json(run: CommandRun) -> dict[str, Any]:
+    return {
+        "exit": run.exit,
+        "ended_itself": run.ended_itself,
+        "seconds": round(run.seconds, 3),
+        "tests": run.tests.as_json(),
+        "failing": sorted(name for name, how in run.tests.outcomes.items() if how in ("failed", "error")),
+        "skipped": sorted(name for name, how in run.tests.outcomes.items() if how == "skipped"),
+        "output": _cut(run.output),
+        "output_cut": run.output_cut or len(run.output) > SHOWN_OUTPUT,
+        "output_sha256": sha256_hex(run.output),
+    }
+
+
+def _tests_json(run: CommandRun) -> dict[str, Any]:
+    # Whoever counts needs both numbers or none.
+    counts = run.tests.as_json()
+    return {"executed": None, "passed": None, **counts}
+
+
+def _against_sealed(command: _Command, run: CommandRun, seal: Mapping[str, Any] | None) -> dict[str, Any] | None:
+    """Compare a run with the same command's at sealing: fewer tests executed, or named ones not among them."""
+    if seal is None:
+        return None
+    known = next(
+        (item for item in seal.get("commands", ()) if isinstance(item, dict) and item.get("id") == command.id), None
+    )
+    if known is None:
+        return None
+    counted = known.get("tests")
+    before = counted.get("executed") if isinstance(counted, dict) else None
+    now = run.tests.executed
+    names = known.get("passed")
+    sealed_names = {name for name in names if isinstance(name, str)} if isinstance(names, list) else set()
+    ran = {name for name, how in run.tests.outcomes.items() if how in ("passed", "failed", "error")}
+    fewer = before - now if isinstance(before, int) and now is not None else None
+    return {
+        "executed_at_sealing": before,
+        "executed_now": now,
+        "fewer": fewer if fewer is not None and fewer > 0 else 0,
+        "not_executed_now": sorted(sealed_names - ran) if run.tests.source == "report" else [],
+    }
+
+
+def _interpreter(bench: Bench, argv: Sequence[str]) -> dict[str, str]:
+    """Return the interpreter the commands run with: the first one's own when it names a Python, else this one."""
+    program = argv[0].rsplit("/", 1)[-1]
+    path = bench.environment(argv, "", caches=True, stop_early=False)["PATH"]
+    found = shutil.which(argv[0], path=path) if program.startswith("python") else None
+    real = os.path.realpath(found or sys.executable)
+    with open(real, "rb") as file:
+        return {"path": real, "sha256": hashlib.file_digest(file, "sha256").hexdigest()}
+
+
+def reset(copy: Path, start: Path, entries: Sequence[Entry]) -> None:
+    """Put every protected path of the copy back to what the sealed start has, excluded names beneath it included."""
+    for entry in sorted(entries, key=lambda item: item.path.count("/")):
+        put_back(copy, start, entry.path)
+
+
+def _told_of_tree(final: Snapshot, start: Snapshot, entries: Sequence[Entry]) -> dict[str, Any]:
+    """Return what was put back, in names: what the agent's tree had otherwise beneath the protected paths."""
+
+    def covered(name: str) -> bool:
+        return any(entry.covers(name) for entry in entries)
+
+    ours = {name: digest for name, digest in final.files.items() if covered(name)}
+    sealed = {name: digest for name, digest in start.files.items() if covered(name)}
+    differs = differing(ours, sealed) | {name for name in final.symlinks if covered(name)}
+    return {
+        "put_back": sorted(name for name in differs if CACHES.isdisjoint(name.split("/"))),
+        "caches_dropped": sorted(
+            {
+                "/".join(parts[: index + 1])
+                for parts in (name.split("/") for name in final.files)
+                for index, segment in enumerate(parts)
+                if segment in CACHES
+            }
+        ),
+        "hides_a_standard_module": sorted(
+            name
+            for name in final.files
+            if "/" not in name and name.endswith(".py") and name[:-3] in sys.stdlib_module_names
+        ),
+    }
+
+
+def grade(
+    contract_bytes: bytes,
+    final_tree: Path,
+    sealed_start: Path,
+    *,
+    tree_sha256: str,
+    claim_id: str,
+    invocation_id: str,
+    inside: str | None = None,
+    producer: str = PRODUCER,
+    witness_scope: str = "PEER",
+    repeats: int = 1,
+    limits: RunLimits | None = None,
+    seal: Mapping[str, Any] | None = None,
+    final: Snapshot | None = None,
+    scratch: Path | None = None,
+) -> Grade:
+    """Run a contract's acceptance commands on a copy of the final tree and write what they did.
+
+    Args:
+        contract_bytes: the very bytes of the sealed contract.
+        final_tree: the workspace as the agent left it; nothing in it is changed or run in place.
+        sealed_start: a folder with the protected paths as they were before the run.
+        tree_sha256: the final tree record's digest; the folder has to have it still.
+        claim_id: the claim that is graded.
+        invocation_id: the run that is graded.
+        inside: the absolute path at which the copy stands in the sandbox; the final tree's own by default.
+        producer: who says so in the record.
+        witness_scope: ``PEER`` or ``EXTERNAL``.
+        repeats: how often each command is run, each time on a fresh copy; runs that disagree are no result.
+        limits: what a command may use; those of the seal, or the defaults.
+        seal: the side report of sealing, to tell a suite that has shrunk since.
+        final: an earlier snapshot of the final tree, which spares reading unchanged files again.
+        scratch: where copies are made.
+
+    Raises:
+        Refused: a code of §4.1 for the contract, ``E_START_DIFFERS``, ``E_GRADE_TREE_DIFFERS``, ``E_OBSERVER_MISSING``,
+            or a code of the tree.
+    """
+    contract = records.contract(parse(contract_bytes, "contract"))
+    entries = entries_of(contract)
+    start = snapshot(sealed_start)
+    require_start(entries, start.files, sealed_start)
+    tree = snapshot(final_tree, before=final)
+    if tree.digest != tree_sha256:
+        raise Refused(
+            "E_GRADE_TREE_DIFFERS",
+            "the folder is not the tree that is to be graded",
+            remedy="Grade the tree as the run left it.",
+            place=Place(str(final_tree)),
+            detail={"expected": tree_sha256, "found": tree.digest},
+        )
+    commands = [_Command(item["id"], tuple(item["argv"])) for item in contract["acceptance"]]
+    chosen = limits if limits is not None else RunLimits.from_json((seal or {}).get("limits"))
+    bench = Bench(inside=inside or str(final_tree.resolve()), limits=chosen, scratch=scratch)
+    results: list[dict[str, Any]] = []
+    told: list[dict[str, Any]] = []
+    for command in commands:
+        runs = [_run_on_fresh_copy(bench, final_tree, tree, sealed_start, entries, command) for _ in range(repeats)]
+        why = _why_no_result(runs)
+        if why is None:
+            results.append({"id": command.id, "argv": list(command.argv), "exit": runs[0].exit})
+        told.append(
+            {
+                "id": command.id,
+                "argv": list(command.argv),
+                "runner": recognise(command.argv),
+                "exit": runs[0].exit if why is None else None,
+                "result": "recorded" if why is None else "none",
+                "why": why,
+                "words": _NO_RESULT[why] if why is not None else None,
+                "tests": _tests_json(runs[0]),
+                "against_sealed": _against_sealed(command, runs[0], seal),
+                "runs": [_run_json(run) for run in runs],
+            }
+        )
+    contract_sha256 = sha256_hex(contract_bytes)
+    record = {
+        "schema_version": GRADE_VERSION,
+        "claim_id": claim_id,
+        "invocation_id": invocation_id,
+        "producer": producer,
+        "vantage": "independent",
+        "witness_scope": witness_scope,
+        "contract_sha256": contract_sha256,
+        "tree_sha256": tree_sha256,
+        "results": results,
+    }
+    return Grade(
+        record=record_bytes(records.grade(record)),
+        report={
+            "schema_version": REPORT_VERSION,
+            "contract_sha256": contract_sha256,
+            "tree_sha256": tree_sha256,
+            "commands": told,
+            **_told_of_tree(tree, start, entries),
+            "limits_of_this_report": (
+                "Test counts come from the process that runs the workspace's code (for unittest from what it prints): "
+                "they can take a result away and never make one."
+            ),
+        },
+        isolation=isolation(bench, contract_sha256, entries, commands[0].argv, repeats),
+    )
+
+
+def _run_on_fresh_copy(
+    bench: Bench, final_tree: Path, tree: Snapshot, start: Path, entries: Sequence[Entry], command: _Command
+) -> CommandRun:
+    # Every run has a copy of its own, so that no command or repeat finds what another one left.
+    with bench.folder() as place:
+        copy = place / "copy"
+        copy_workspace(final_tree, tree, copy)
+        reset(copy, start, entries)
+        return run_command(bench, copy, command.argv)
+
+
+def isolation(
+    bench: Bench, contract_sha256: str, entries: Sequence[Entry], argv: Sequence[str], repeats: int
+) -> dict[str, Any]:
+    """Return the verifier's account of its own isolation: exactly the members of done records §13.10."""
+    return {
+        "contract_sha256": contract_sha256,
+        "network": "none",
+        "root": "read_only",
+        "uid": UID,
+        "capabilities": "none",
+        "reset_paths": sorted(entry.path for entry in entries),
+        "environment": sorted(bench.environment(argv, "/tmp/report.xml", caches=True, stop_early=False)),  # noqa: S108 - a name only
+        "limits": described(bench.limits),
+        "interpreter": _interpreter(bench, argv),
+        "repeats": repeats,
+    }

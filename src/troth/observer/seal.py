@@ -1,0 +1,439 @@
+"""Sealing a contract: what is protected by digest, what may be written there, how well the commands tell changes apart.
+
+The contract record is done records §4.1 to the letter; what it has no member for stands in ``seal.json`` beside it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import secrets
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Final
+
+from troth.core.canonical import record_bytes
+from troth.core.digests import EMPTY, sha256_hex
+from troth.core.errors import Place, Refused
+from troth.core.instants import Clock, format_instant, system_clock
+from troth.observer.commands import Bench, CommandRun, run_command
+from troth.observer.contract_source import CODE, Acceptance, ContractSource, Protect, read_source
+from troth.observer.copies import CACHES, WorkCopy, copy_workspace, differing, put_back
+from troth.observer.mutants import Adequacy, Baseline, Progress, measure, mutable_files
+from troth.observer.names import BYTECODE, environment_entries, folders_of, names_to_seal, sealed_entries
+from troth.observer.protected import Entry, changed_entries, directory_digest
+from troth.observer.reference import materialise
+from troth.observer.runners import recognise
+from troth.observer.tree import Snapshot, snapshot
+from troth.receipts.statements import write_contract_statement
+
+SEAL_VERSION: Final = "troth-seal/v1"
+CONTRACT_FILE: Final = "contract.json"
+STATEMENT_FILE: Final = "statement.json"
+SEAL_FILE: Final = "seal.json"
+
+DEFAULT_BUDGET: Final = 300.0
+"""Seconds after which no further mutant is begun."""
+
+BASELINE_RUNS: Final = 2
+"""How often every command is run on the unchanged tree: runs that disagree show nothing."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sealed:
+    """A sealed contract: the record's bytes, its Statement's, the side report, and what a person should be told."""
+
+    contract: bytes
+    statement: bytes
+    seal: Mapping[str, Any]
+    warnings: tuple[str, ...]
+
+    @property
+    def sha256(self) -> str:
+        """Return the contract's digest."""
+        return sha256_hex(self.contract)
+
+
+def _refused(source: ContractSource, index: int, found: str, remedy: str) -> Refused:
+    path = f"protect[{index}].path"
+    return Refused(CODE, f"{path} {found}", remedy=remedy, place=Place(source.file, path=path))
+
+
+def _named_entry(source: ContractSource, index: int, item: Protect, tree: Snapshot, folders: set[str]) -> Entry:
+    """Turn one protected path into an entry of the start tree."""
+    path = item.path
+    linked = [link for link in tree.symlinks if path == link or path.startswith(link + "/")]
+    if linked:
+        raise _refused(source, index, f"is or lies beneath a symbolic link: {linked[0]!r}", "Name what it points to.")
+    if path in tree.files:
+        if item.exclude:
+            raise _refused(source, index, f"is a file, and exclude is for folders: {path!r}", "Take exclude away.")
+        return Entry(path, "file", tree.files[path])
+    if path not in folders:
+        import difflib
+
+        near = difflib.get_close_matches(path, [*tree.files, *sorted(folders)], n=1)
+        hint = f"Did you mean {near[0]!r}?" if near else "Name a file or folder of the workspace."
+        raise _refused(source, index, f"does not exist in the workspace: {path!r}", hint)
+    broken = [name for name in (*tree.unreadable, *tree.not_utf8) if name == path or name.startswith(path + "/")]
+    if broken:
+        raise _refused(source, index, f"holds what no digest can cover: {broken[0]!r}", "Rename or remove it.")
+    return Entry(path, "directory", EMPTY, item.exclude)
+
+
+def _learnt(entry: Entry, before: Mapping[str, str], after: Mapping[str, str]) -> tuple[list[str], list[str]]:
+    """Return segments to exclude so that what a run made is unprotected, and made names no segment can free.
+
+    A segment that a protected name has already would unprotect that one too, so it is never taken.
+    """
+
+    def below(name: str) -> list[str]:
+        return name[len(entry.path) + 1 :].split("/")
+
+    held = {segment for name in before if name != entry.path and entry.protects(name) for segment in below(name)}
+    taken: list[str] = []
+    left: list[str] = []
+    for name in sorted(set(after) - set(before)):
+        if name == entry.path or not entry.protects(name) or not set(taken).isdisjoint(below(name)):
+            continue
+        free = [segment for segment in below(name) if segment not in held]
+        if free:
+            taken.append(free[0])
+        else:
+            left.append(name)
+    return taken, left
+
+
+def learn_excludes(
+    entries: Sequence[Entry], before: Mapping[str, str], after: Mapping[str, str]
+) -> tuple[list[Entry], list[str], list[str]]:
+    """Add to each folder entry what the commands' own run wrote beneath it (done records §13.4).
+
+    Returns:
+        The entries; the names it could not free; the protected names that the run changed or removed.
+    """
+    result: list[Entry] = []
+    left: list[str] = []
+    for entry in entries:
+        if entry.kind == "file":
+            result.append(entry)
+            continue
+        taken, beyond = _learnt(entry, before, after)
+        result.append(replace(entry, exclude=(*entry.exclude, *sorted(set(taken) - set(entry.exclude)))))
+        left += beyond
+    touched = [
+        name
+        for name in sorted(before)
+        if before[name] != after.get(name) and any(entry.protects(name) for entry in entries)
+    ]
+    return result, sorted(set(left)), touched
+
+
+def _written(copy: Path) -> dict[str, str]:
+    """Return the files and links of a copy after a run; links by their text."""
+    tree = snapshot(copy)
+    return {**tree.files, **{name: f"-> {text}" for name, text in tree.symlinks.items()}}
+
+
+def _baselines(bench: Bench, copy: WorkCopy, commands: Sequence[Acceptance], progress: Progress) -> list[Baseline]:
+    found: list[Baseline] = []
+    total = len(commands) * BASELINE_RUNS
+    for command in commands:
+        runs: list[CommandRun] = []
+        for _ in range(BASELINE_RUNS):
+            progress("running the acceptance commands", len(found) * BASELINE_RUNS + len(runs), total)
+            runs.append(run_command(bench, copy.place, command.argv))
+            copy.restore()
+        found.append(Baseline(command, tuple(runs)))
+    progress("running the acceptance commands", total, total)
+    return found
+
+
+def _learning_run(bench: Bench, copy: WorkCopy, commands: Sequence[Acceptance]) -> dict[str, str]:
+    """Run every command once, in a plain environment, on one copy; return what stands there afterwards."""
+    for command in commands:
+        # Without the variables that keep caches away: what a plain run writes is what has to be learnt.
+        run = run_command(bench, copy.place, command.argv, caches=False)
+        if not run.started:
+            raise Refused(
+                "E_ACCEPTANCE_NOT_STARTED",
+                f"acceptance command {command.id!r} could not be started: "
+                + run.output.decode("utf-8", "backslashreplace").strip()[:300],
+                remedy="Name a program that the sandbox sees: below /usr, in the workspace, or beside this Python.",
+            )
+    after = _written(copy.place)
+    copy.restore()
+    return after
+
+
+def _command_json(base: Baseline) -> dict[str, Any]:
+    first = base.runs[0]
+    return {
+        "id": base.command.id,
+        "argv": list(base.command.argv),
+        "runner": first.runner,
+        "exits": [run.exit for run in base.runs],
+        "timed_out": any(run.timed_out for run in base.runs),
+        "passes": base.passes,
+        "steady": base.steady,
+        "tests": first.tests.as_json(),
+        "passed": sorted(base.tests),
+        "seconds": round(base.seconds, 3),
+    }
+
+
+def _warnings(
+    baselines: Sequence[Baseline], adequacy: Adequacy, *, referenced: bool, left: Sequence[str], touched: Sequence[str]
+) -> list[str]:
+    told: list[str] = []
+    told += [
+        f"an honest run itself changes {name!r}, which is protected: it would be held against whoever runs the tests; "
+        "exclude it, or protect less"
+        for name in touched
+    ]
+    told += [
+        f"an honest run creates {name!r}, and no segment of it can be excluded without unprotecting another file"
+        for name in left
+    ]
+    for base in baselines:
+        run = base.runs[0]
+        if not base.steady:
+            told.append(f"command {base.command.id!r} does not end alike twice: {[run.exit for run in base.runs]}")
+        elif run.nothing_executed:
+            told.append(f"command {base.command.id!r} executes no test, so a grade will have no result for it")
+        elif referenced and not base.passes:
+            told.append(f"command {base.command.id!r} does not pass on the reference (exit {run.exit})")
+    if not referenced and baselines and all(base.passes for base in baselines):
+        told.append("every acceptance command passes on the start tree already: an agent that does nothing passes too")
+    if adequacy.killed == 0:
+        why = adequacy.reason or f"none of {len(adequacy.mutants)} mutants was killed"
+        told.append(f"no mutant was killed, so no receipt under this contract can be supported: {why}")
+    return told
+
+
+def _quiet(_: str, done: int, total: int) -> None:
+    del done, total
+
+
+def seal(
+    source: ContractSource,
+    workspace: Path,
+    *,
+    reference: str | Path | None = None,
+    mutants: int | None = None,
+    budget: float = DEFAULT_BUDGET,
+    scratch: Path | None = None,
+    clock: Clock = system_clock,
+    progress: Progress = _quiet,
+) -> Sealed:
+    """Seal a contract over a workspace as it stands.
+
+    Args:
+        source: the parsed contract file.
+        workspace: the folder whose protected paths are sealed; nothing in it is changed.
+        reference: a folder or revision with the finished task, on which the commands pass; its protected paths are
+            replaced by the workspace's.
+        mutants: most mutants to run, instead of the file's.
+        budget: seconds after which no further mutant is begun.
+        scratch: where copies are made; the system's temporary folder by default.
+        clock: for the instant in the side report.
+        progress: called as work goes on.
+
+    Raises:
+        Refused: ``E_CONTRACT_SOURCE`` for a protected path that does not fit the tree, ``E_REFERENCE``,
+            ``E_ACCEPTANCE_NOT_STARTED``, or a code of the sandbox or the tree.
+    """
+    workspace = workspace.resolve()
+    progress("reading the workspace", 0, 1)
+    tree = snapshot(workspace)
+    folders = folders_of([*tree.files, *tree.symlinks]) | _empty_folders(workspace, source)
+    named = [_named_entry(source, index, item, tree, folders) for index, item in enumerate(source.protect)]
+    bench = Bench(inside=str(workspace), limits=source.limits, scratch=scratch)
+    with bench.folder() as place:
+        start, base = place / "start", place / "base"
+        copy_workspace(workspace, tree, start)
+        origin: dict[str, Any] | None = None
+        if reference is None:
+            copy_workspace(workspace, tree, base)
+        else:
+            origin = materialise(reference, workspace, base)
+            for entry in named:
+                put_back(base, start, entry.path)
+        entries, left, touched = named, [], []
+        copy = WorkCopy.of(base, place / "work")
+        pristine = snapshot(base)
+        before = _written(base)
+        progress("learning what the commands write", 0, 1)
+        entries, left, touched = learn_excludes(entries, before, _learning_run(bench, copy, source.acceptance))
+        entries = [_with_caches(entry, tree.files) for entry in entries]
+        entries = [
+            replace(entry, sha256=directory_digest(entry.path, entry.exclude, tree.files))
+            if entry.kind == "directory"
+            else entry
+            for entry in entries
+        ]
+        if source.seal_names:
+            runners = [(command.argv, recognise(command.argv)) for command in source.acceptance]
+            names = names_to_seal(runners, tree.files, entries)
+            entries += sealed_entries(names, tree.files, source.leave_open)
+            entries += environment_entries(tree.files, entries, source.leave_open)
+        baselines = _baselines(bench, copy, source.acceptance, progress)
+        adequacy = measure(
+            bench,
+            base,
+            pristine,
+            baselines,
+            mutable_files(
+                pristine.files,
+                protected=lambda name: any(entry.covers(name) for entry in entries),
+                inside=source.mutants_in,
+            ),
+            limit=source.mutants_max if mutants is None else mutants,
+            budget=budget,
+            first=differing(tree.files, pristine.files) if reference is not None else (),
+            progress=lambda done, total: progress("running mutants", done, total),
+        )
+    contract = record_bytes(_record(source, entries, adequacy))
+    warnings = _warnings(baselines, adequacy, referenced=reference is not None, left=left, touched=touched)
+    report = {
+        "schema_version": SEAL_VERSION,
+        "contract_sha256": sha256_hex(contract),
+        "source_sha256": source.sha256,
+        "sealed": format_instant(clock()),
+        "start_tree_sha256": tree.digest,
+        "reference": {**origin, "tree_sha256": pristine.digest} if origin is not None else None,
+        "excludes_learnt": {
+            entry.path: sorted(set(entry.exclude) - set(item.exclude))
+            for entry, item in zip(entries, source.protect, strict=False)
+            if set(entry.exclude) - set(item.exclude)
+        },
+        "sealed_absent": sorted(entry.path for entry in entries if entry.seals_absence),
+        "limits": source.limits.as_json(),
+        "commands": [_command_json(base) for base in baselines],
+        "adequacy": adequacy.as_json(),
+        "mutants": [mutant.as_json() for mutant in adequacy.mutants],
+        "warnings": warnings,
+    }
+    return Sealed(contract, write_contract_statement(contract), report, tuple(warnings))
+
+
+def _with_caches(entry: Entry, files: Mapping[str, str]) -> Entry:
+    """Exclude bytecode, and every cache that stands there already: an honest run changes what is in them."""
+    # Whoever runs the tests without our variables writes bytecode beside them, whatever this run happened to do.
+    there = {segment for name in files if entry.covers(name) for segment in name.split("/") if segment in CACHES}
+    new = sorted(({BYTECODE} | there) - set(entry.exclude))
+    return replace(entry, exclude=(*entry.exclude, *new)) if entry.kind == "directory" else entry
+
+
+def _empty_folders(workspace: Path, source: ContractSource) -> set[str]:
+    """Return the protected paths that are folders without any file, which the tree does not show."""
+    return {item.path for item in source.protect if (workspace / item.path).is_dir()}
+
+
+def _record(source: ContractSource, entries: Sequence[Entry], adequacy: Adequacy) -> dict[str, Any]:
+    """Return the contract record (done records §4.1)."""
+    record: dict[str, Any] = {
+        "schema_version": "probity-done-contract/v1",
+        "contract_id": source.contract_id,
+        "protected_paths": [entry.as_json() for entry in entries],
+        "acceptance": [{"id": command.id, "argv": list(command.argv)} for command in source.acceptance],
+        "adequacy": {"mutants": len(adequacy.mutants), "killed": adequacy.killed},
+    }
+    if source.task is not None:
+        record["task"] = source.task
+    if adequacy.mutants:
+        # The digest of the side report's list as canonical bytes, so that the list can be held to the contract.
+        record["mutant_set_sha256"] = sha256_hex(record_bytes([mutant.as_json() for mutant in adequacy.mutants]))
+    return record
+
+
+def _write_whole(path: Path, data: bytes) -> None:
+    """Put bytes in the place of whatever file stood there: temporary file, sync, rename, sync of the folder."""
+    temporary = path.with_name(f".{path.name}.{secrets.token_hex(6)}.new")
+    descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW, 0o644)
+    try:
+        with open(descriptor, "wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(temporary, path)
+    except BaseException:
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(temporary)
+        raise
+    folder = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        os.fsync(folder)
+    finally:
+        os.close(folder)
+
+
+def write_sealed(sealed: Sealed, out: Path, *, replace_other: bool = False) -> Path:
+    """Write the three files into a folder and return the contract's path; the contract itself is written last.
+
+    Args:
+        sealed: what to write.
+        out: the folder; made when it is absent.
+        replace_other: replace a different contract that stands there.
+
+    Raises:
+        Refused: ``E_CONTRACT_EXISTS`` for a different contract there; ``E_CONTRACT_WRITE`` when it cannot be written.
+    """
+    target = out / CONTRACT_FILE
+    try:
+        if target.exists() and not replace_other and target.read_bytes() != sealed.contract:
+            raise Refused(
+                "E_CONTRACT_EXISTS",
+                "another sealed contract stands there",
+                remedy="Replace it with --yes, or name another folder with --out.",
+                place=Place(str(target)),
+            )
+        out.mkdir(parents=True, exist_ok=True)
+        _write_whole(out / SEAL_FILE, record_bytes(dict(sealed.seal)))
+        _write_whole(out / STATEMENT_FILE, sealed.statement)
+        _write_whole(target, sealed.contract)
+    except OSError as fault:
+        raise Refused(
+            "E_CONTRACT_WRITE", f"the contract cannot be written: {fault.strerror}", place=Place(str(out))
+        ) from None
+    return target
+
+
+def seal_contract(
+    workspace: Path,
+    source: Path,
+    out: Path,
+    *,
+    reference: str | Path | None = None,
+    mutants: int | None = None,
+    budget: float = DEFAULT_BUDGET,
+    replace_other: bool = False,
+    progress: Callable[[str, int, int], None] = _quiet,
+) -> Path:
+    """Read a contract file, seal it over a workspace, write it into ``out``, and return the contract's path.
+
+    Raises:
+        Refused: whatever ``read_source``, ``seal`` and ``write_sealed`` refuse.
+    """
+    sealed = seal(
+        read_source(source), workspace, reference=reference, mutants=mutants, budget=budget, progress=progress
+    )
+    return write_sealed(sealed, out, replace_other=replace_other)
+
+
+def require_start(entries: Sequence[Entry], files: Mapping[str, str], place: Path) -> None:
+    """Refuse a tree that does not have what the contract sealed.
+
+    Raises:
+        Refused: ``E_START_DIFFERS`` naming the entries.
+    """
+    broken = changed_entries(entries, files)
+    if broken:
+        raise Refused(
+            "E_START_DIFFERS",
+            f"the sealed start does not have what the contract protects: {', '.join(entry.path for entry in broken)}",
+            remedy="Seal the contract anew, or put the sealed files back.",
+            place=Place(str(place)),
+            detail=[entry.path for entry in broken],
+        )
