@@ -38,7 +38,7 @@ words: setup-dev ## Check what no file may contain: addresses, machine paths, un
 	@$(PY) scripts/check_text.py
 
 bench: setup-dev ## Measure: medians and ratios (see bench/)
-	@for script in bench/bench_*.py; do test -e "$$script" || continue; $(PY) "$$script" $(ARGS) || exit; done
+	@for script in bench/[a-z]*.py; do echo "== $$script"; $(PY) "$$script" $(ARGS) || exit; done
 
 lock: ## Make the locks anew from pyproject.toml (maintainers)
 	@sh scripts/lock.sh

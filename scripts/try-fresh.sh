@@ -7,6 +7,7 @@
 #   as a plain user   first the one command to run is shown and nothing else happens, then root runs that very
 #                     command, then the targets run.
 # TARGETS="setup-core setup-dev" tries other targets than "demo test". USERS="root" or "user" runs one trial only.
+# Published conformance data in a folder `shared` beside this checkout is copied along, so that its tests run.
 # Needs root, Linux, debootstrap and the network. Name and network settings of this machine (resolver, certificates,
 # apt and pip settings) are copied into the trial when it runs. Exit: 0 all went well, 1 something did not, 2 usage.
 set -eu
@@ -54,6 +55,7 @@ make_trial() {
     apt-config dump | grep '^Acquire::' >"$TRIAL/etc/apt/apt.conf.d/99trial" || :
     chroot "$TRIAL" useradd --create-home --shell /bin/sh tester
     git clone --quiet --no-hardlinks . "$TRIAL$WHERE"
+    if [ -d ../shared/conformance ]; then cp -r ../shared "$TRIAL/home/tester/shared"; fi
     chroot "$TRIAL" chown -R "$1:$1" "$WHERE"
 }
 
