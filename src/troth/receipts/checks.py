@@ -50,10 +50,10 @@ def _record(reader: MemberReader, asked: Assessment, role: str) -> Record | None
 
 def _resting(asked: Assessment, decision: Decision, reason: str, on: Mapping[str, Record]) -> Answer:
     """Answer on these records: ``EXTERNAL`` only if each of them and its pin says so."""
-    external = all(
-        record["witness_scope"] == asked.bound[role].pin["witness_scope"] == "EXTERNAL" for role, record in on.items()
-    )
-    return Answer(decision, reason, "EXTERNAL" if external else "PEER")
+    for role, record in on.items():
+        if record["witness_scope"] != "EXTERNAL" or asked.bound[role].pin["witness_scope"] != "EXTERNAL":
+            return Answer(decision, reason, "PEER")
+    return Answer(decision, reason, "EXTERNAL")
 
 
 # --- protected paths (§7.1) ---

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import Any, Final, NamedTuple
 
-from troth.core.digests import is_digest
+from troth.core import digests
 from troth.core.errors import Place, Refused
 from troth.core.instants import parse_instant
 
@@ -44,7 +44,10 @@ class Shape(NamedTuple):
 
     def holds(self, value: object) -> bool:
         """Tell whether the value is an object with these members (§3 *members*)."""
-        return type(value) is dict and value.keys() >= self.required and value.keys() <= self.allowed
+        if type(value) is not dict:
+            return False
+        names = value.keys()
+        return names >= self.required and (len(names) == len(self.required) or names <= self.allowed)
 
 
 def shape(required: str, optional: str = "") -> Shape:
@@ -80,7 +83,20 @@ def is_argv(value: object) -> bool:
     """*argv*: a non-empty array of strings, the first not empty."""
     if type(value) is not list or not value or value[0] == "":
         return False
-    return all(type(word) is str for word in value)
+    for word in value:  # noqa: SIM110 - a generator costs more than these short lists
+        if type(word) is not str:
+            return False
+    return True
+
+
+@lru_cache(maxsize=4096)
+def _reads_as_digest(text: str) -> bool:
+    return digests.is_digest(text)
+
+
+def is_digest(value: object) -> bool:
+    """*digest*: 64 characters from ``0-9a-f``. Remembered, since a member names each digest several times."""
+    return type(value) is str and _reads_as_digest(value)
 
 
 @lru_cache(maxsize=4096)
@@ -125,17 +141,9 @@ def same_json(left: Any, right: Any) -> bool:
     if type(left) is dict:
         if left.keys() != right.keys():
             return False
-        for name, value in left.items():
-            if not same_json(value, right[name]):
-                return False
-        return True
+        return all(same_json(value, right[name]) for name, value in left.items())
     if type(left) is list:
-        if len(left) != len(right):
-            return False
-        for one, other in zip(left, right, strict=True):
-            if not same_json(one, other):
-                return False
-        return True
+        return len(left) == len(right) and all(map(same_json, left, right))
     return bool(left == right)
 
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final
 
-from troth.core.digests import is_digest
 from troth.receipts.kinds import (
     COVERAGES,
     SCOPES,
     Broken,
     Record,
     is_argv,
+    is_digest,
     is_instant,
     is_integer,
     is_text,

@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from troth.core.canonical import record_bytes
-from troth.core.digests import is_digest, sha256_hex
+from troth.core.digests import sha256_hex
 from troth.core.errors import Place, Refused
-from troth.receipts.kinds import SCOPES, Broken, Record, is_text, require_scope
+from troth.receipts.kinds import SCOPES, Broken, Record, is_digest, is_text, require_scope
 from troth.receipts.member import CORE_RECORDS, FILES, MappingMember, Member, ReadFault
 from troth.receipts.policy import CHECKS, PINNED
 from troth.receipts.reader import MemberReader

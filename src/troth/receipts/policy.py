@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
-from troth.core.digests import is_digest
 from troth.core.errors import Place
 from troth.receipts.kinds import (
     SCOPES,
@@ -13,6 +11,7 @@ from troth.receipts.kinds import (
     Broken,
     Record,
     Shape,
+    is_digest,
     is_integer,
     is_path,
     is_text,
@@ -40,22 +39,26 @@ class CheckKind(NamedTuple):
     roles: tuple[str, ...]
     scoped: bool
     assessment: Shape
-
-    @property
-    def case_file(self) -> str:
-        """Name of the case file."""
-        return f"{self.stem}.case.json"
-
-    @property
-    def policy_file(self) -> str:
-        """Name of the policy file."""
-        return f"{self.stem}.policy.json"
+    case_file: str
+    policy_file: str
+    witness_members: tuple[str, ...]
+    """The assessment's ``R_witness`` members, in role order."""
 
 
 def _kind(claim_type: str, stem: str, roles: str, *, scoped: bool) -> CheckKind:
     names = tuple(roles.split())
-    members = "claim_type invocation_id observed_party " + " ".join(f"{role}_witness" for role in names)
-    return CheckKind(claim_type, stem, names, scoped, shape(f"{members} scope" if scoped else members))
+    witnesses = tuple(f"{role}_witness" for role in names)
+    members = " ".join(("claim_type invocation_id observed_party", *witnesses))
+    return CheckKind(
+        claim_type,
+        stem,
+        names,
+        scoped,
+        shape(f"{members} scope" if scoped else members),
+        f"{stem}.case.json",
+        f"{stem}.policy.json",
+        witnesses,
+    )
 
 
 PROTECTED_PATHS: Final = "protected_paths/v1"
@@ -78,8 +81,7 @@ POLICY_FILES: Final = tuple(name for kind in CHECKS.values() for name in (kind.c
 """The six files in which a consumer says what it asks and whom it believes."""
 
 
-@dataclass(frozen=True, slots=True)
-class Bound:
+class Bound(NamedTuple):
     """A role bound to a file of the member. ``pin`` is the policy's word about it, past its rules."""
 
     role: str
@@ -88,8 +90,7 @@ class Bound:
     available: bool
 
 
-@dataclass(frozen=True, slots=True)
-class Assessment:
+class Assessment(NamedTuple):
     """What one check is asked, past all rules of §6."""
 
     case_id: str
@@ -130,57 +131,56 @@ def _read_pair(reader: MemberReader, kind: CheckKind) -> tuple[Any, Any]:
     return reader.parsed(kind.case_file, case_bytes, "case"), reader.parsed(kind.policy_file, policy_bytes, "policy")
 
 
-def _require_artifact(entry: Any, place: str) -> None:
+def _require_artifact(name: str, entry: Any) -> None:
+    """Apply the rules of a case's entry (§6, *Binding one role*, step 3)."""
     if not ARTIFACT.holds(entry):
-        raise Broken("case_artifact_fields", place)
+        raise Broken("case_artifact_fields", f"$.artifacts[{name!r}]")
     if not is_text(entry["path"]):
-        raise Broken("case_artifact_path", f"{place}.path")
+        raise Broken("case_artifact_path", f"$.artifacts[{name!r}].path")
     if not is_path(entry["path"]):
-        raise Broken("case_artifact_path_not_normalized", f"{place}.path")
+        raise Broken("case_artifact_path_not_normalized", f"$.artifacts[{name!r}].path")
     if not is_digest(entry["sha256"]):
-        raise Broken("case_artifact_digest_malformed", f"{place}.sha256")
+        raise Broken("case_artifact_digest_malformed", f"$.artifacts[{name!r}].sha256")
     if not is_integer(entry["length"]) or not 0 <= entry["length"] <= MAX_BYTES:
-        raise Broken("case_artifact_length", f"{place}.length")
+        raise Broken("case_artifact_length", f"$.artifacts[{name!r}].length")
 
 
 def _bind(reader: MemberReader, role: str, witness: str, witnesses: Record, artifacts: Record) -> Bound:
     """Bind one role (§6, *Binding one role*, steps 1-6)."""
-    place = f"$.witnesses[{witness!r}]"
     if witness not in witnesses:
-        raise Broken("policy_witness_unknown", place)
+        raise Broken("policy_witness_unknown", f"$.witnesses[{witness!r}]")
     pin = witnesses[witness]
     pinned = role in PINNED
     if not (ORIGIN_PIN if pinned else PIN).holds(pin):
-        raise Broken("policy_witness_fields", place)
-    if not is_text(pin["artifact"]):
-        raise Broken("policy_witness_artifact", f"{place}.artifact")
-    if pin["artifact"] not in artifacts:
-        raise Broken("case_artifact_unknown", f"{place}.artifact")
+        raise Broken("policy_witness_fields", f"$.witnesses[{witness!r}]")
+    artifact = pin["artifact"]
+    if not is_text(artifact):
+        raise Broken("policy_witness_artifact", f"$.witnesses[{witness!r}].artifact")
+    if artifact not in artifacts:
+        raise Broken("case_artifact_unknown", f"$.witnesses[{witness!r}].artifact")
     if not is_digest(pin["sha256"]):
-        raise Broken("policy_witness_digest_malformed", f"{place}.sha256")
+        raise Broken("policy_witness_digest_malformed", f"$.witnesses[{witness!r}].sha256")
     if not is_text(pin["authority"]):
-        raise Broken("policy_witness_authority", f"{place}.authority")
+        raise Broken("policy_witness_authority", f"$.witnesses[{witness!r}].authority")
 
-    entry = artifacts[pin["artifact"]]
-    entry_place = f"$.artifacts[{pin['artifact']!r}]"
-    _require_artifact(entry, entry_place)
-    path = entry["path"]
+    entry = artifacts[artifact]
+    _require_artifact(artifact, entry)
+    path, digest = entry["path"], entry["sha256"]
     try:
         data = reader.read(path)
     except ReadFault:
-        raise Broken("case_artifact_unsafe", entry_place) from None
-    if data is not None and (len(data) != entry["length"] or reader.digest(path) != entry["sha256"]):
-        raise Broken("case_artifact_binding_mismatch", entry_place)
-    available = data is not None and entry["sha256"] == pin["sha256"]
+        raise Broken("case_artifact_unsafe", f"$.artifacts[{artifact!r}]") from None
+    if data is not None and (len(data) != entry["length"] or reader.digest(path) != digest):
+        raise Broken("case_artifact_binding_mismatch", f"$.artifacts[{artifact!r}]")
 
     if pinned:
         if not is_text(pin["producer"]):
-            raise Broken("policy_witness_producer", f"{place}.producer")
+            raise Broken("policy_witness_producer", f"$.witnesses[{witness!r}].producer")
         if pin["vantage"] not in VANTAGES:
-            raise Broken("policy_witness_vantage", f"{place}.vantage")
+            raise Broken("policy_witness_vantage", f"$.witnesses[{witness!r}].vantage")
         if pin["witness_scope"] not in SCOPES:
-            raise Broken("policy_witness_scope", f"{place}.witness_scope")
-    return Bound(role, path, pin, available)
+            raise Broken("policy_witness_scope", f"$.witnesses[{witness!r}].witness_scope")
+    return Bound(role, path, pin, data is not None and digest == pin["sha256"])
 
 
 def assess(reader: MemberReader, kind: CheckKind) -> Assessment:
@@ -216,7 +216,7 @@ def _assess(reader: MemberReader, kind: CheckKind) -> Assessment:
     if type(assessments) is not dict or case_id not in assessments:
         raise Broken("policy_assessment_missing", "$.assessments")
     asked = assessments[case_id]
-    place = f"$.assessments[{case_id!r}]"
+    place = "$.assessments"
     if not kind.assessment.holds(asked):
         raise Broken("policy_assessment_fields", place)
     if asked["claim_type"] != kind.claim_type:
@@ -228,12 +228,16 @@ def _assess(reader: MemberReader, kind: CheckKind) -> Assessment:
     if not is_text(asked["observed_party"]):
         raise Broken("policy_observed_party", f"{place}.observed_party")
 
-    for role in kind.roles:
-        if not is_text(asked[f"{role}_witness"]):
-            raise Broken(f"policy_{role}_witness", f"{place}.{role}_witness")
-    if len({asked[f"{role}_witness"] for role in kind.roles}) != len(kind.roles):
+    for member in kind.witness_members:
+        if not is_text(asked[member]):
+            raise Broken(f"policy_{member}", f"$.assessments.{member}")
+    named = [asked[member] for member in kind.witness_members]
+    if len(set(named)) != len(named):
         raise Broken("policy_witness_shared", place)
-    bound = {role: _bind(reader, role, asked[f"{role}_witness"], witnesses, artifacts) for role in kind.roles}
+    bound = {
+        role: _bind(reader, role, witness, witnesses, artifacts)
+        for role, witness in zip(kind.roles, named, strict=True)
+    }
     if len({role.pin["artifact"] for role in bound.values()}) != len(bound):
         raise Broken("policy_artifact_shared", "$.witnesses")
     return Assessment(

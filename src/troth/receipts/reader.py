@@ -15,12 +15,15 @@ RULES: Final = {**records.RULES, **launch.RULES}
 """Record kind -> its rules (§4)."""
 
 
+_UNREAD: Final = object()
+
+
 class MemberReader:
     """Holds what was read of a member, so that every rule judges the same bytes."""
 
     def __init__(self, member: Member) -> None:
         self._member = member
-        self._bytes: dict[str, bytes | ReadFault | None] = {}
+        self._bytes: dict[str, object] = {}
         self._digests: dict[str, str] = {}
         self._records: dict[tuple[str, str], Record] = {}
 
@@ -30,17 +33,17 @@ class MemberReader:
         Raises:
             ReadFault: the entry cannot be read safely.
         """
-        try:
-            held = self._bytes[name]
-        except KeyError:
+        held = self._bytes.get(name, _UNREAD)
+        if held is _UNREAD:
             try:
                 held = self._member.read(name)
             except ReadFault as fault:
                 held = fault
             self._bytes[name] = held
-        if isinstance(held, ReadFault):
-            raise held
-        return held
+        if type(held) is bytes or held is None:
+            return held
+        assert isinstance(held, ReadFault)
+        raise held
 
     def digest(self, name: str) -> str:
         """Return the file digest of a file that is there."""

@@ -8,7 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final
 
-from troth.core.digests import is_digest, tree_digest
+from troth.core import digests
+from troth.core.digests import tree_digest
 from troth.receipts.kinds import (
     COVERAGES,
     Broken,
@@ -16,6 +17,7 @@ from troth.receipts.kinds import (
     Shape,
     is_argv,
     is_count,
+    is_digest,
     is_exit,
     is_instant,
     is_path,
@@ -87,17 +89,16 @@ def contract(value: Any) -> Record:
     if type(entries) is not list:
         raise Broken("contract_protected_paths_type", "$.protected_paths")
     for index, entry in enumerate(entries):
-        place = f"$.protected_paths[{index}]"
         if not PROTECTED.holds(entry):
-            raise Broken("contract_protected_path_fields", place)
+            raise Broken("contract_protected_path_fields", f"$.protected_paths[{index}]")
         if not is_path(entry["path"]):
-            raise Broken("contract_protected_path_not_normalized", f"{place}.path")
+            raise Broken("contract_protected_path_not_normalized", f"$.protected_paths[{index}].path")
         if entry["kind"] not in ("file", "directory"):
-            raise Broken("contract_protected_kind", f"{place}.kind")
+            raise Broken("contract_protected_kind", f"$.protected_paths[{index}].kind")
         if not is_digest(entry["sha256"]):
-            raise Broken("contract_digest_malformed", f"{place}.sha256")
+            raise Broken("contract_digest_malformed", f"$.protected_paths[{index}].sha256")
         if "exclude" in entry and not _exclude_holds(entry):
-            raise Broken("contract_exclude_invalid", f"{place}.exclude")
+            raise Broken("contract_exclude_invalid", f"$.protected_paths[{index}].exclude")
     if len({entry["path"] for entry in entries}) != len(entries):
         raise Broken("contract_protected_duplicate", "$.protected_paths")
 
@@ -106,15 +107,14 @@ def contract(value: Any) -> Record:
         raise Broken("contract_acceptance_empty", "$.acceptance")
     taken: set[str] = set()
     for index, command in enumerate(commands):
-        place = f"$.acceptance[{index}]"
         if not ACCEPTANCE.holds(command):
-            raise Broken("contract_acceptance_fields", place)
+            raise Broken("contract_acceptance_fields", f"$.acceptance[{index}]")
         if not is_text(command["id"]):
-            raise Broken("contract_acceptance_id", f"{place}.id")
+            raise Broken("contract_acceptance_id", f"$.acceptance[{index}].id")
         if not is_argv(command["argv"]):
-            raise Broken("contract_acceptance_argv", f"{place}.argv")
+            raise Broken("contract_acceptance_argv", f"$.acceptance[{index}].argv")
         if command["id"] in taken:
-            raise Broken("contract_acceptance_duplicate_id", f"{place}.id")
+            raise Broken("contract_acceptance_duplicate_id", f"$.acceptance[{index}].id")
         taken.add(command["id"])
 
     adequacy = record["adequacy"]
@@ -137,7 +137,7 @@ def tree(value: Any) -> Record:
     for path, digest in files.items():
         if not is_path(path):
             raise Broken("tree_path_not_normalized", "$.files")
-        if not is_digest(digest):
+        if not digests.is_digest(digest):
             raise Broken("tree_digest_malformed", f"$.files[{path!r}]")
     require_digest(record, "tree_sha256", "tree_digest_malformed")
     if record["tree_sha256"] != tree_digest(files):
@@ -155,18 +155,17 @@ def _gaps(record: Record) -> None:
         raise Broken("observation_gaps_required", "$.gaps")
     first, last = record["scope"]["start"], record["scope"]["end"]
     for index, gap in enumerate(gaps):
-        place = f"$.gaps[{index}]"
         if not GAP.holds(gap):
-            raise Broken("observation_gap_fields", place)
+            raise Broken("observation_gap_fields", f"$.gaps[{index}]")
         start, end = gap["start"], gap["end"]
         if not is_instant(start):
-            raise Broken("observation_gap_instant", f"{place}.start")
+            raise Broken("observation_gap_instant", f"$.gaps[{index}].start")
         if start < first:
-            raise Broken("observation_gap_outside_scope", f"{place}.start")
+            raise Broken("observation_gap_outside_scope", f"$.gaps[{index}].start")
         if not is_instant(end):
-            raise Broken("observation_gap_instant", f"{place}.end")
+            raise Broken("observation_gap_instant", f"$.gaps[{index}].end")
         if not start < end <= last:
-            raise Broken("observation_gap_outside_scope", f"{place}.end")
+            raise Broken("observation_gap_outside_scope", f"$.gaps[{index}].end")
 
 
 def _events(events: list[Any], first: str, last: str) -> None:
@@ -258,17 +257,16 @@ def grade(value: Any) -> Record:
         raise Broken("grade_results_type", "$.results")
     taken: set[str] = set()
     for index, result in enumerate(results):
-        place = f"$.results[{index}]"
         if not RESULT.holds(result):
-            raise Broken("grade_result_fields", place)
+            raise Broken("grade_result_fields", f"$.results[{index}]")
         if not is_text(result["id"]):
-            raise Broken("grade_result_id", f"{place}.id")
+            raise Broken("grade_result_id", f"$.results[{index}].id")
         if not is_argv(result["argv"]):
-            raise Broken("grade_result_argv", f"{place}.argv")
+            raise Broken("grade_result_argv", f"$.results[{index}].argv")
         if not is_exit(result["exit"]):
-            raise Broken("grade_result_exit", f"{place}.exit")
+            raise Broken("grade_result_exit", f"$.results[{index}].exit")
         if result["id"] in taken:
-            raise Broken("grade_result_duplicate_id", f"{place}.id")
+            raise Broken("grade_result_duplicate_id", f"$.results[{index}].id")
         taken.add(result["id"])
     return record
 
@@ -282,17 +280,16 @@ def claims(value: Any) -> Record:
         raise Broken("claims_type", "$.claims")
     taken: set[str] = set()
     for index, entry in enumerate(entries):
-        place = f"$.claims[{index}]"
         if not CLAIM.holds(entry):
-            raise Broken("claims_entry_fields", place)
+            raise Broken("claims_entry_fields", f"$.claims[{index}]")
         if not is_text(entry["id"]):
-            raise Broken("claims_entry_id", f"{place}.id")
+            raise Broken("claims_entry_id", f"$.claims[{index}].id")
         if not is_argv(entry["argv"]):
-            raise Broken("claims_entry_argv", f"{place}.argv")
+            raise Broken("claims_entry_argv", f"$.claims[{index}].argv")
         if "exit" in entry and not is_exit(entry["exit"]):
-            raise Broken("claims_entry_exit", f"{place}.exit")
+            raise Broken("claims_entry_exit", f"$.claims[{index}].exit")
         if entry["id"] in taken:
-            raise Broken("claims_duplicate_id", f"{place}.id")
+            raise Broken("claims_duplicate_id", f"$.claims[{index}].id")
         taken.add(entry["id"])
     return record
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any, Final
 
 from troth.core.canonical import record_bytes
-from troth.core.digests import is_digest, sha256_hex
+from troth.core.digests import sha256_hex
 from troth.core.errors import Defect
-from troth.receipts.kinds import Broken, Record, is_text, same_json, shape
+from troth.receipts.kinds import Broken, Record, is_digest, is_text, same_json, shape
 from troth.receipts.member import FILES, STATEMENT_FILE, MappingMember, ReadFault
 from troth.receipts.reader import MemberReader
 from troth.receipts.strict import parse

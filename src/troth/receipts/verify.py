@@ -11,10 +11,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal
 
-from troth.core.digests import is_digest
 from troth.core.errors import Refused
 from troth.receipts.checks import RUN, Answer, done_verdict
-from troth.receipts.kinds import Broken, Record, is_text, shape
+from troth.receipts.kinds import Broken, Record, is_digest, is_text, shape
 from troth.receipts.launch import reported_losses
 from troth.receipts.member import (
     CORE_RECORDS,

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Final
 
 from troth.core.errors import Place, Refused
+from troth.receipts.kinds import is_path
 from troth.receipts.member import MAX_BYTES, ReadFault
 
 # O_NONBLOCK: opening a pipe must not wait for its writer. Flags that a system lacks are 0 there.
@@ -55,15 +56,14 @@ class FolderMember:
         Raises:
             ReadFault: a link, no regular file, more than 16 MiB, or unreadable; or a name that leaves the folder.
         """
-        parts = name.split("/")
-        if any(part in ("", ".", "..") for part in parts) or "\0" in name:
+        if not is_path(name):
             raise ReadFault(name, "not a plain relative path")
         try:
             if not _AT:
-                return self._read_portably(name, parts)
-            if len(parts) == 1:
+                return self._read_portably(name, name.split("/"))
+            if "/" not in name:
                 return _read_at(name, f"{self._root}/{name}", None)
-            return self._read_beneath(name, parts)
+            return self._read_beneath(name, name.split("/"))
         except (FileNotFoundError, NotADirectoryError):
             return None
         except (OSError, ValueError) as fault:
