@@ -1,144 +1,187 @@
-"""Names that a test runner or the interpreter loads by itself, and where they have to be sealed (done records §13.4). Pure.
+"""What stood under which name: files, folders and symbolic links, as far as the start and the trace tell.
 
-A file of such a name changes what is graded by its mere appearance, so a contract seals it wherever the runner would read
-it: as it is where it exists, as absent where it does not.
+A call without a descriptor in its result (a rename, an unlink, a change of mode) is known only by the name it was
+given, and a symbolic link on the way would hide which file that was. The tracer cannot say afterwards, so the
+names are followed here the way the kernel follows them, through the links that stood at the start and those made
+since. Paths are absolute and in bytes; what was never heard of is taken to be no link. A name that another thread
+exchanged while the call was running is not seen through; the tree and the watcher beside the trace see the change.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from typing import Final
 
-from troth.core.digests import EMPTY
-from troth.observer.protected import Entry, directory_digest
-from troth.observer.runners import Runner
+MAX_LINKS: Final = 40
+"""Symbolic links followed in one name before the kernel gives up."""
 
-EVERYWHERE: Final = ("conftest.py", "pytest.ini", "setup.cfg", "tox.ini", "sitecustomize.py", "usercustomize.py")
-"""Sealed as absent at the workspace's root whatever the runner."""
+FILE: Final = True
+"""A regular file (or anything whose kind is not known)."""
+SPECIAL: Final = False
+"""A pipe, socket or device: writing to it changes no file."""
 
-PYTEST_SETTINGS: Final = (
-    "pytest.ini",
-    ".pytest.ini",
-    "pytest.toml",
-    ".pytest.toml",
-    "pyproject.toml",
-    "tox.ini",
-    "setup.cfg",
-)
-"""Where pytest reads its settings, in a test path's folder or any parent of it."""
+# A folder is a dict; FILE and SPECIAL are leaves; a link is its target's text.
+_Folder = dict[bytes, "_Folder | bool | bytes"]
+_Node = _Folder | bool | bytes
 
-SHADOWS: Final[Mapping[Runner, tuple[str, ...]]] = {
-    # `python -m` puts the current folder before everything: a file of the runner's own name replaces the runner.
-    "pytest": ("pytest.py", "pytest", "_pytest", "pluggy.py", "pluggy", "iniconfig.py", "iniconfig"),
-    "unittest": ("unittest.py", "unittest"),
-    "other": (),
-}
-
-BYTECODE: Final = "__pycache__"
-
-_ENVIRONMENT_MARK: Final = "pyvenv.cfg"
-_MOST_CONFTEST_PLACES: Final = 200
+Magic = Callable[[list[bytes]], bytes | None]
+"""Answers where ``/proc/PID/cwd``, ``root`` or ``fd/N`` leads (the segments are given); ``None``: not known."""
 
 
-def _parents(path: str) -> list[str]:
-    """Return the folders above a path, from the root (``""``) down."""
-    parts = path.split("/")[:-1]
-    return ["", *("/".join(parts[: count + 1]) for count in range(len(parts)))]
+class Names:
+    """The known names below ``/``."""
+
+    __slots__ = ("_links", "_root")
+
+    def __init__(self) -> None:
+        fd = b"/proc/self/fd"
+        device: _Folder = {b"fd": fd, b"stdin": fd + b"/0", b"stdout": fd + b"/1", b"stderr": fd + b"/2"}
+        self._root: _Folder = {b"dev": device}
+        self._links = 0  # apart from those in /dev
+
+    # --- following a name ---
+
+    def follow(self, path: bytes, *, last: bool, magic: Magic) -> bytes | None:
+        """Return the absolute path that a name leads to, without ``.``, ``..`` and links.
+
+        Args:
+            path: an absolute name.
+            last: follow a link in the last place too.
+            magic: where the process file system's own links lead.
+
+        Returns:
+            the path, or ``None`` when it leads through something unknown or through too many links.
+        """
+        todo = [segment for segment in reversed(path.split(b"/")) if segment and segment != b"."]
+        if not self._links and b".." not in todo and not path.startswith((b"/proc", b"/dev", b"//")):
+            return b"/" + b"/".join(reversed(todo))
+        done: list[bytes] = []
+        nodes: list[_Node | None] = [self._root]
+        links = 0
+        while todo:
+            segment = todo.pop()
+            if segment == b"..":
+                if done:
+                    done.pop()
+                    nodes.pop()
+                continue
+            folder = nodes[-1]
+            node = folder.get(segment) if isinstance(folder, dict) else None
+            target: bytes | None = None
+            if isinstance(node, bytes):
+                target = node
+            elif done and done[0] == b"proc" and _is_magic([*done, segment]):
+                if todo or last:
+                    target = magic([*done, segment])
+                    if target is None:
+                        return None
+            if target is None or not (todo or last):
+                done.append(segment)
+                nodes.append(node)
+                continue
+            links += 1
+            if links > MAX_LINKS:
+                return None
+            if target.startswith(b"/"):
+                done.clear()
+                del nodes[1:]
+            todo.extend(part for part in reversed(target.split(b"/")) if part and part != b".")
+        return b"/" + b"/".join(done)
+
+    # --- what is known ---
+
+    def get(self, path: bytes) -> _Node | None:
+        """Return what stands at an absolute, followed path: a dict, ``FILE``, ``SPECIAL``, a link's text or None."""
+        node: _Node | None = self._root
+        for segment in path.split(b"/"):
+            if segment:
+                if not isinstance(node, dict):
+                    return None
+                node = node.get(segment)
+        return node
+
+    def beneath(self, path: bytes) -> Iterator[bytes]:
+        """Yield the paths, relative to a folder, of everything known beneath it that is not a folder."""
+        node = self.get(path)
+        if isinstance(node, dict):
+            yield from _leaves(node, b"")
+
+    # --- what changes ---
+
+    def add(self, path: bytes, node: _Node = FILE) -> None:
+        """Put a file, folder or link at a path, and folders on the way to it."""
+        folder, last = self._parent(path)
+        if folder is not None:
+            self._count(folder.get(last), -1)
+            folder[last] = node
+            self._count(node, 1)
+
+    def add_all(self, paths: Iterable[bytes]) -> None:
+        """Put files at many paths."""
+        for path in paths:
+            self.add(path)
+
+    def remove(self, path: bytes) -> None:
+        """Forget what stood at a path."""
+        folder, last = self._parent(path)
+        if folder is not None:
+            self._count(folder.pop(last, None), -1)
+
+    def rename(self, old: bytes, new: bytes) -> None:
+        """Move what stands at one path to another."""
+        node = self.get(old)
+        folder, last = self._parent(old)
+        if folder is not None:
+            folder.pop(last, None)
+        target, name = self._parent(new)
+        if target is not None:
+            self._count(target.get(name), -1)
+            target[name] = FILE if node is None else node
+
+    def exchange(self, one: bytes, other: bytes) -> None:
+        """Swap what stands at two paths."""
+        first, second = self.get(one), self.get(other)
+        for path, node in ((one, second), (other, first)):
+            folder, last = self._parent(path)
+            if folder is not None:
+                folder[last] = FILE if node is None else node
+
+    def _parent(self, path: bytes) -> tuple[_Folder | None, bytes]:
+        segments = [segment for segment in path.split(b"/") if segment]
+        if not segments:
+            return None, b""
+        folder = self._root
+        for segment in segments[:-1]:
+            node = folder.get(segment)
+            if not isinstance(node, dict):
+                # What was taken for a file holds one, so it is a folder after all.
+                self._count(node, -1)
+                node = folder[segment] = {}
+            folder = node
+        return folder, segments[-1]
+
+    def _count(self, node: _Node | None, change: int) -> None:
+        if isinstance(node, bytes):
+            self._links += change
 
 
-def folders_of(files: Iterable[str]) -> set[str]:
-    """Return every folder that holds one of the files, and their parents; the root is ``""``."""
-    found: set[str] = set()
-    for path in files:
-        while path:
-            path = path.rpartition("/")[0]  # noqa: PLW2901 - climbing is the point
-            if path in found:
-                break
-            found.add(path)
-    return found | {""}
+def _is_magic(segments: list[bytes]) -> bool:
+    if segments[0] != b"proc" or len(segments) < 2:
+        return False
+    if segments[1] in {b"self", b"thread-self"} or segments[1].isdigit():
+        rest = segments[2:]
+        if rest[:1] == [b"task"] and len(rest) > 2:
+            rest = rest[2:]
+        return rest in ([b"cwd"], [b"root"], [b"exe"]) or (len(rest) == 2 and rest[0] in {b"fd", b"map_files"})
+    return False
 
 
-def test_places(argv: Sequence[str], files: Collection[str], folders: Collection[str]) -> tuple[set[str], bool]:
-    """Return the folders a runner reads for the paths its vector names, and whether it names any."""
-    places: set[str] = set()
-    named = False
-    for word in argv[1:]:
-        path = word.split("::", 1)[0].removeprefix("./").rstrip("/")
-        if path in files or (path and path in folders):
-            named = True
-            places.update(_parents(path))
-            if path in folders:
-                places.add(path)
-    return places, named
-
-
-def _under(place: str, name: str) -> str:
-    return f"{place}/{name}" if place else name
-
-
-def names_to_seal(
-    commands: Iterable[tuple[Sequence[str], Runner]],
-    files: Mapping[str, str],
-    protected: Sequence[Entry],
-) -> list[str]:
-    """Return the paths to seal beside what the contract protects by name, sorted.
-
-    Args:
-        commands: the acceptance vectors and the runner each starts.
-        files: the start tree.
-        protected: the entries that the contract names itself; what they cover needs no sealing of its own.
-    """
-    folders = folders_of(files)
-    wanted = set(EVERYWHERE)
-    settings_matter = False
-    for argv, runner in commands:
-        settings_matter = settings_matter or runner != "unittest"
-        wanted.update(SHADOWS[runner])
-        if runner != "pytest":
-            continue
-        places, named = test_places(argv, files, folders)
-        places |= {place for entry in protected for place in _parents(entry.path)} | {""}
-        for place in places:
-            wanted.update(_under(place, name) for name in PYTEST_SETTINGS)
-        if not named:
-            # Without a path pytest walks the whole workspace and loads every conftest it meets.
-            places |= set(sorted(folder for folder in folders if not _hidden(folder))[:_MOST_CONFTEST_PLACES])
-        wanted.update(_under(place, "conftest.py") for place in places)
-    if settings_matter:
-        wanted.add("pyproject.toml")
-    else:
-        # unittest reads none of these: one that exists is an ordinary file of the task.
-        wanted -= {name for name in ("setup.cfg", "tox.ini", "pytest.ini", "conftest.py") if name in files}
-    # A package of the runner's name that is there already is the project's own (the project may be that runner).
-    present = {name for shadows in SHADOWS.values() for name in shadows if name in files or name in folders}
-    return sorted(name for name in wanted - present if not any(entry.covers(name) for entry in protected))
-
-
-def _hidden(folder: str) -> bool:
-    return any(part.startswith(".") or part in ("node_modules", BYTECODE) for part in folder.split("/") if part)
-
-
-def environments(files: Iterable[str]) -> list[str]:
-    """Return the folders of Python environments in the tree: places where ``*.pth`` and start-up modules are read."""
-    found = sorted(path.rpartition("/")[0] for path in files if path.rpartition("/")[2] == _ENVIRONMENT_MARK)
-    return [folder for folder in found if folder]
-
-
-def sealed_entries(names: Iterable[str], files: Mapping[str, str], open_names: Collection[str]) -> list[Entry]:
-    """Return the entries that seal the names as the tree has them: a file by its digest, an absent one by nothing's."""
-    return [
-        Entry(name, "file", files[name]) if name in files else Entry(name, "directory", EMPTY)
-        for name in names
-        if name not in open_names and not any(path.startswith(name + "/") for path in files)
-    ]
-
-
-def environment_entries(
-    files: Mapping[str, str], protected: Sequence[Entry], open_names: Collection[str]
-) -> list[Entry]:
-    """Return the entries that seal the tree's Python environments whole, but for their bytecode."""
-    return [
-        Entry(folder, "directory", directory_digest(folder, (BYTECODE,), files), (BYTECODE,))
-        for folder in environments(files)
-        if folder not in open_names and not any(entry.covers(folder) for entry in protected)
-    ]
+def _leaves(folder: _Folder, prefix: bytes) -> Iterator[bytes]:
+    pending = [(prefix, folder)]
+    while pending:
+        before, current = pending.pop()
+        for name, node in current.items():
+            if isinstance(node, dict):
+                pending.append((before + name + b"/", node))
+            else:
+                yield before + name
