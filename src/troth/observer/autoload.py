@@ -1,7 +1,7 @@
-"""Names that a test runner or the interpreter loads by itself, and where they have to be sealed (done records §13.4). Pure.
+"""Names that a test runner or the interpreter loads by itself, and where they are sealed (done records §13.4). Pure.
 
-A file of such a name changes what is graded by its mere appearance, so a contract seals it wherever the runner would read
-it: as it is where it exists, as absent where it does not.
+A file of such a name changes what is graded by its mere appearance, so a contract seals it wherever the runner would
+read it: as it is where it exists, as absent where it does not.
 """
 
 from __future__ import annotations

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
+from troth.observer.protected import Entry
 from troth.observer.tree import OUTSIDE, Snapshot, copy_tree
 
 CACHES: Final = frozenset({"__pycache__", ".pytest_cache"})
@@ -129,6 +130,26 @@ def _marks(path: str) -> Marks:
     if stat.S_ISDIR(info.st_mode):
         return (info.st_ino, info.st_mode, 0, 0, 0, link)  # what is in it is looked at by itself
     return (info.st_ino, info.st_mode, info.st_size, info.st_mtime_ns, info.st_ctime_ns, link)
+
+
+def marks_of_protected(copy: Path, entries: Iterable[Entry]) -> dict[str, Marks]:
+    """Return what tells whether a protected file of a copy was written: its identity, mode, size and times.
+
+    The change time moves even when the old bytes and times are put back.
+    """
+    found: dict[str, Marks] = {}
+    for entry in entries:
+        top = copy / entry.path
+        if not os.path.lexists(top):
+            continue
+        found[entry.path] = _marks(str(top))
+        for folder, names, files in os.walk(top):
+            for name in (*names, *files):
+                full = os.path.join(folder, name)
+                path = os.path.relpath(full, copy)
+                if entry.protects(path):
+                    found[path] = _marks(full)
+    return found
 
 
 @dataclass(slots=True)

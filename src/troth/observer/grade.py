@@ -1,11 +1,11 @@
 """Grading: the contract's acceptance commands on a copy of the final tree, in a sandbox of their own.
 
-The copy has the contract's protected paths, and everything beneath them, as the sealed start had it; whatever was planted
-there is gone, and so are caches. What is written down is what the commands did (done records §4.5, §13.5, §13.10); nothing
-here decides.
+The copy has the contract's protected paths, and everything beneath them, as the sealed start had it; whatever was
+planted there is gone, and so are caches. Every run has a copy of its own, so commands do not build on each other. What
+is written down is what the commands did (done records §4.5, §13.5, §13.10); nothing here decides.
 
-Limits, told in the report: the tests run the workspace's own code in one process with the runner, so code that is bent on
-it can forge a runner's account of itself. An account can only take a result away here, it never makes one.
+Limits, told in the report: the tests run the workspace's own code in one process with the runner, so code that is bent
+on it can forge a runner's account of itself. An account can only take a result away here, it never makes one.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from troth.core.digests import sha256_hex
 from troth.core.errors import Place, Refused
 from troth.observer.commands import Bench, CommandRun, run_command
 from troth.observer.contract_source import RunLimits
-from troth.observer.copies import CACHES, copy_workspace, differing, put_back
+from troth.observer.copies import CACHES, copy_workspace, differing, marks_of_protected, put_back
 from troth.observer.limits import described
 from troth.observer.protected import Entry, entries_of
 from troth.observer.runners import recognise
@@ -48,6 +48,7 @@ _NO_RESULT: Final[Mapping[str, str]] = {
     "too_many_processes": "it started more processes than its limit and was ended by the verifier",
     "nothing_executed": "it executed no test",
     "runs_disagree": "its repeated runs do not agree",
+    "protected_written": "it passed after something wrote to protected paths while it ran",
 }
 """Why a command has no result (done records §13.5), in words."""
 
@@ -67,8 +68,40 @@ class _Command:
     argv: tuple[str, ...]
 
 
-def _why_no_result(runs: Sequence[CommandRun]) -> str | None:
+@dataclass(frozen=True, slots=True)
+class _Attempt:
+    """One run on one copy, and the protected names that were written while it ran."""
+
+    run: CommandRun
+    written: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _Ground:
+    """What every run starts from."""
+
+    bench: Bench
+    final_tree: Path
+    tree: Snapshot
+    start: Path
+    entries: Sequence[Entry]
+
+    def attempt(self, command: _Command) -> _Attempt:
+        """Run a command on a fresh copy with the protected paths put back."""
+        with self.bench.folder() as place:
+            copy = place / "copy"
+            copy_workspace(self.final_tree, self.tree, copy)
+            reset(copy, self.start, self.entries)
+            before = marks_of_protected(copy, self.entries)
+            run = run_command(self.bench, copy, command.argv)
+            after = marks_of_protected(copy, self.entries)
+        written = sorted(name for name in before.keys() | after.keys() if before.get(name) != after.get(name))
+        return _Attempt(run, tuple(written))
+
+
+def _why_no_result(attempts: Sequence[_Attempt]) -> str | None:
     """Return why the runs of one command are no result, or ``None`` when they are one."""
+    runs = [attempt.run for attempt in attempts]
     # An end that we made says nothing of how the program would have ended: it neither passes nor fails.
     for run in runs:
         if not run.started:
@@ -79,7 +112,10 @@ def _why_no_result(runs: Sequence[CommandRun]) -> str | None:
             return "too_many_processes"
     if len({run.exit for run in runs}) > 1:
         return "runs_disagree"
-    return "nothing_executed" if any(run.nothing_executed for run in runs) else None
+    if any(run.nothing_executed for run in runs):
+        return "nothing_executed"
+    # Code under test that writes to the tests while they run passes its own; a failure needs no such doubt.
+    return "protected_written" if any(it.written for it in attempts) and runs[0].exit == 0 else None
 
 
 def _cut(output: bytes) -> str:
@@ -90,7 +126,8 @@ def _cut(output: bytes) -> str:
     return output.decode("utf-8", "backslashreplace")
 
 
-def _run_json(run: CommandRun) -> dict[str, Any]:
+def _run_json(attempt: _Attempt) -> dict[str, Any]:
+    run = attempt.run
     return {
         "exit": run.exit,
         "ended_itself": run.ended_itself,
@@ -98,6 +135,7 @@ def _run_json(run: CommandRun) -> dict[str, Any]:
         "tests": run.tests.as_json(),
         "failing": sorted(name for name, how in run.tests.outcomes.items() if how in ("failed", "error")),
         "skipped": sorted(name for name, how in run.tests.outcomes.items() if how == "skipped"),
+        "protected_written": list(attempt.written),
         "output": _cut(run.output),
         "output_cut": run.output_cut or len(run.output) > SHOWN_OUTPUT,
         "output_sha256": sha256_hex(run.output),
@@ -232,25 +270,27 @@ def grade(
     commands = [_Command(item["id"], tuple(item["argv"])) for item in contract["acceptance"]]
     chosen = limits if limits is not None else RunLimits.from_json((seal or {}).get("limits"))
     bench = Bench(inside=inside or str(final_tree.resolve()), limits=chosen, scratch=scratch)
+    ground = _Ground(bench, final_tree, tree, sealed_start, entries)
     results: list[dict[str, Any]] = []
     told: list[dict[str, Any]] = []
     for command in commands:
-        runs = [_run_on_fresh_copy(bench, final_tree, tree, sealed_start, entries, command) for _ in range(repeats)]
-        why = _why_no_result(runs)
+        attempts = [ground.attempt(command) for _ in range(repeats)]
+        first = attempts[0].run
+        why = _why_no_result(attempts)
         if why is None:
-            results.append({"id": command.id, "argv": list(command.argv), "exit": runs[0].exit})
+            results.append({"id": command.id, "argv": list(command.argv), "exit": first.exit})
         told.append(
             {
                 "id": command.id,
                 "argv": list(command.argv),
                 "runner": recognise(command.argv),
-                "exit": runs[0].exit if why is None else None,
+                "exit": first.exit if why is None else None,
                 "result": "recorded" if why is None else "none",
                 "why": why,
                 "words": _NO_RESULT[why] if why is not None else None,
-                "tests": _tests_json(runs[0]),
-                "against_sealed": _against_sealed(command, runs[0], seal),
-                "runs": [_run_json(run) for run in runs],
+                "tests": _tests_json(first),
+                "against_sealed": _against_sealed(command, first, seal),
+                "runs": [_run_json(attempt) for attempt in attempts],
             }
         )
     contract_sha256 = sha256_hex(contract_bytes)
@@ -280,17 +320,6 @@ def grade(
         },
         isolation=isolation(bench, contract_sha256, entries, commands[0].argv, repeats),
     )
-
-
-def _run_on_fresh_copy(
-    bench: Bench, final_tree: Path, tree: Snapshot, start: Path, entries: Sequence[Entry], command: _Command
-) -> CommandRun:
-    # Every run has a copy of its own, so that no command or repeat finds what another one left.
-    with bench.folder() as place:
-        copy = place / "copy"
-        copy_workspace(final_tree, tree, copy)
-        reset(copy, start, entries)
-        return run_command(bench, copy, command.argv)
 
 
 def isolation(

@@ -17,11 +17,11 @@ from troth.core.canonical import record_bytes
 from troth.core.digests import EMPTY, sha256_hex
 from troth.core.errors import Place, Refused
 from troth.core.instants import Clock, format_instant, system_clock
+from troth.observer.autoload import BYTECODE, environment_entries, folders_of, names_to_seal, sealed_entries
 from troth.observer.commands import Bench, CommandRun, run_command
 from troth.observer.contract_source import CODE, Acceptance, ContractSource, Protect, read_source
 from troth.observer.copies import CACHES, WorkCopy, copy_workspace, differing, put_back
 from troth.observer.mutants import Adequacy, Baseline, Progress, measure, mutable_files
-from troth.observer.names import BYTECODE, environment_entries, folders_of, names_to_seal, sealed_entries
 from troth.observer.protected import Entry, changed_entries, directory_digest
 from troth.observer.reference import materialise
 from troth.observer.runners import recognise
@@ -260,12 +260,11 @@ def seal(
             origin = materialise(reference, workspace, base)
             for entry in named:
                 put_back(base, start, entry.path)
-        entries, left, touched = named, [], []
         copy = WorkCopy.of(base, place / "work")
         pristine = snapshot(base)
         before = _written(base)
         progress("learning what the commands write", 0, 1)
-        entries, left, touched = learn_excludes(entries, before, _learning_run(bench, copy, source.acceptance))
+        entries, left, touched = learn_excludes(named, before, _learning_run(bench, copy, source.acceptance))
         entries = [_with_caches(entry, tree.files) for entry in entries]
         entries = [
             replace(entry, sha256=directory_digest(entry.path, entry.exclude, tree.files))
