@@ -136,6 +136,11 @@ class WriteLock:
         return (found.st_dev, found.st_ino) == self._identity
 
 
+def exclusive(path: Path, wait_seconds: float = WAIT_SECONDS) -> WriteLock:
+    """Return the lock on that file, for one use."""
+    return WriteLock(path, wait_seconds)
+
+
 def _open(path: Path) -> int:
     try:
         return os.open(path, os.O_RDWR | os.O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_BINARY, FILE_MODE)

@@ -88,9 +88,8 @@ def candidate_of(request: Request, state: State) -> Candidate:
     if request.op == "commit" and "source" in payload:
         relations.append(("cites", payload["source"]))
     relations.extend((kind, resolve(written, state)) for kind, written in request.relations)
-    for name, value in (("tags", list(request.tags)), ("refs", refs), ("meta", dict(request.meta or {}))):
-        if value:
-            payload[name] = value
+    lists: dict[str, Any] = {"tags": list(request.tags), "refs": refs, "meta": dict(request.meta or {})}
+    payload.update({name: value for name, value in lists.items() if value})
     return Candidate(
         op=request.op,
         actor=request.actor,

@@ -1,0 +1,443 @@
+"""``init``, ``status``, ``show``, ``log``, ``verify`` and ``import``: the ledger as a whole."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+import click
+
+from troth.cli.answer import coloured, emit_json, note, printable, say
+from troth.cli.options import Notes, acting, actor_option, json_option, open_ledger, reading_options, store_option
+from troth.core.errors import Refused, TrothError
+
+if TYPE_CHECKING:
+    from troth.ledger.chain import Verification
+    from troth.ledger.replay import Commitment, State
+    from troth.ledger.rows import Row
+    from troth.stores.jsonl import JsonlStore
+    from troth.stores.snapshot import Snapshot
+    from troth.stores.workspace import Workspace
+
+WARNINGS_SHOWN: Final = 20
+"""Warnings printed one by one for a person; --json has them all."""
+
+_EXPECTED: Final = re.compile(r"([0-9a-f]{64})(?::([0-9]{1,15}))?\Z")
+_NOT_ANCHORED: Final = (
+    "The tail is not anchored: rows cut off the end would not show. Keep this outside the ledger for next time:"
+)
+
+
+def agents_text() -> str:
+    """Return the instructions for agents that ``init`` writes (ledger spec §15)."""
+    return Path(__file__).with_name("agents_template.md").read_text(encoding="utf-8")
+
+
+@click.command("init", epilog="Example: troth init --workspace my-project")
+@click.argument("folder", required=False, type=click.Path(path_type=Path))
+@click.option("--workspace", "name", metavar="NAME", help="Name written into rows. Default: the folder's name.")
+@json_option
+def init_cmd(folder: Path | None, name: str | None, as_json: bool) -> int:
+    """Create a workspace in FOLDER (default: here): .mentu with an empty ledger, settings and AGENTS.md.
+
+    Nothing that exists is overwritten; run again, it adds what is missing.
+    """
+    from troth.stores.workspace import create_workspace
+
+    space, created = create_workspace(folder or Path.cwd(), name=name, agents_text=agents_text())
+    config = space.config()
+    told = [entry for entry in created if not entry.startswith(".")]
+    if as_json:
+        emit_json({"root": str(space.root), "workspace": config.workspace, "created": told})
+        return 0
+    where = printable(str(space.folder))
+    if not told:
+        say(f"{where} is a workspace already; nothing was changed.")
+    else:
+        say(f"Created {', '.join(told)} in {where} (workspace {printable(config.workspace or 'default')}).")
+        say('Next: troth capture "what you saw"')
+    if name is not None and config.workspace != name:
+        note(f"troth: the workspace keeps its name {config.workspace!r}; change it in config.yaml")
+    return 0
+
+
+# status --------------------------------------------------------------------------------------------------------
+
+
+class Section(NamedTuple):
+    """A further part of ``status``: its member in the JSON object, its title, and both forms of its content."""
+
+    key: str
+    title: str
+    items: list[dict[str, Any]]
+    lines: list[str]
+
+
+def extra_sections(space: Workspace | None) -> list[Section]:
+    """Return what other parts of the tool add to ``status``; each section is shown when it has lines."""
+    if space is None or not (space.folder / "runs").is_dir():
+        return []
+    from troth.airlock.runs import Runs
+
+    try:
+        left = [run for run in Runs(space.folder).states() if run.open]
+    except TrothError as fault:
+        return [Section("runs", "Runs", [], [printable(str(fault))])]
+    items = [{"id": run.id, "commitment": run.commitment, "actor": run.actor, "stage": run.stage} for run in left]
+    lines = [f"{run.id}  {run.commitment}  {printable(run.actor, 60)}  at stage {run.stage}" for run in left]
+    return [Section("runs", "Runs in progress", items, lines)]
+
+
+def commitment_json(record: Commitment) -> dict[str, Any]:
+    """Return a commitment as ``status --json`` shows it."""
+    return {
+        "id": record.id,
+        "state": record.state,
+        "owner": record.owner,
+        "evidence": record.evidence,
+        "reopen_count": record.reopen_count,
+        "submission": record.submission.as_json() if record.submission else None,
+        "duplicate_of": record.duplicate_of,
+        "source": record.source,
+        "body": record.body,
+        "tags": list(record.tags),
+        "actor": record.actor,
+        "ts": record.ts,
+        "line": record.line,
+        "reopened": record.reopened,
+        "self_approval": record.self_approved,
+    }
+
+
+@click.command("status", epilog="Example: troth status --mine --as agent:worker")
+@click.option("--mine", is_flag=True, help="Only what you hold and have not finished.")
+@click.option("--in-review", is_flag=True, help="Only what waits for a review.")
+@actor_option
+@reading_options
+def status_cmd(mine: bool, in_review: bool, actor: str | None, store: str | None, as_json: bool) -> int:
+    """Show open, claimed and in-review commitments with their evidence, anomalies, and the head digest."""
+    ledger = open_ledger(store)
+    snapshot = ledger.read()
+    state, found = snapshot.state, snapshot.verification
+    owner = acting(actor, ledger) if mine else None
+    chosen = [
+        record
+        for record in state.commitments.values()
+        if (owner is None or (record.owner == owner and record.state in ("claimed", "in_review")))
+        and (not in_review or record.state == "in_review")
+    ]
+    sections = extra_sections(ledger.space)
+    if as_json:
+        emit_json(
+            {
+                "workspace": ledger.workspace,
+                "ok": found.ok,
+                "verified": found.verified,
+                "total": found.total,
+                "head": found.head,
+                "commitments": [commitment_json(record) for record in chosen],
+                "anomalies": [anomaly.as_json() for anomaly in state.anomalies],
+                "uncommitted": _uncommitted(state),
+                "faults": [fault.as_json() for fault in found.faults],
+                "warnings": [warning.as_json() for warning in found.warnings] + _replay_notes(state),
+                **{section.key: section.items for section in sections},
+            }
+        )
+        return 0 if found.ok else 1
+    _tell_status(chosen, state, narrowed=mine or in_review)
+    for section in sections:
+        if section.lines:
+            say(f"{section.title} ({len(section.lines)})")
+            for line in section.lines:
+                say(f"  {line}")
+    _tell_anomalies(state)
+    say(f"{found.summary()}  head {found.head}")
+    return 0 if _sound(found) else 1
+
+
+_LISTED: Final = (("in_review", "In review"), ("claimed", "Claimed"), ("open", "Open"))
+
+
+def _tell_status(chosen: list[Commitment], state: State, *, narrowed: bool) -> None:
+    by_state: dict[str, list[Commitment]] = {}
+    for record in chosen:
+        by_state.setdefault(record.state, []).append(record)
+    for name, title in _LISTED:
+        if by_state.get(name):
+            say(coloured(f"{title} ({len(by_state[name])})", "cyan"))
+        for record in by_state.get(name, ()):
+            say(f"  {record.id}  {printable(record.body, 72)}{_about(record)}")
+    if narrowed:
+        if not chosen:
+            say("Nothing here.")
+        return
+    if not state.commitments:
+        say("No commitments yet.")
+    closed = len(by_state.get("closed", ()))
+    if closed:
+        say(f"Closed: {closed}")
+    waiting = len(_uncommitted(state))
+    if waiting:
+        say(f"Observations without a commitment: {waiting}")
+
+
+def _uncommitted(state: State) -> list[str]:
+    return [name for name in state.uncommitted() if state.signals[name].kind == "observation"]
+
+
+def _about(record: Commitment) -> str:
+    facts = []
+    if record.owner is not None:
+        facts.append(printable(record.owner, 60))
+    if record.submission is not None:
+        facts.append(f"evidence {printable(record.submission.evidence, 80)}")
+    if record.reopen_count:
+        facts.append(f"reopened {record.reopen_count}x")
+    return f"  [{', '.join(facts)}]" if facts else ""
+
+
+def _tell_anomalies(state: State) -> None:
+    if not state.anomalies:
+        return
+    say(coloured(f"Rows without effect ({len(state.anomalies)})", "yellow"))
+    for anomaly in state.anomalies:
+        detail = f" ({anomaly.detail})" if anomaly.detail else ""
+        say(f"  line {anomaly.line}  {printable(anomaly.id or '-', 80)}  {anomaly.code}{detail}")
+
+
+def _replay_notes(state: State) -> list[dict[str, Any]]:
+    return [
+        {"line": found.line, "id": found.id, "warning": found.warning, "message": found.message}
+        for found in state.notes
+    ]
+
+
+def _sound(found: Verification) -> bool:
+    """Tell a broken chain on stderr, and whether it is sound."""
+    if not found.ok:
+        first = found.faults[0]
+        where = f"line {first.line}: " if first.line is not None else ""
+        note(
+            f"troth: the ledger does not verify: {len(found.faults)} fault(s), the first is {where}{first.fault}. "
+            "`troth verify` lists them all."
+        )
+    return found.ok
+
+
+# show and log --------------------------------------------------------------------------------------------------
+
+
+@click.command("show", epilog="Example: troth show cmt_e5f6g7h8")
+@click.argument("identifier", metavar="ID")
+@reading_options
+def show_cmd(identifier: str, store: str | None, as_json: bool) -> int:
+    """Show one signal; for a commitment also its computed state and every row about it."""
+    snapshot = open_ledger(store).read()
+    row = _row(snapshot, identifier)
+    record = snapshot.state.commitments.get(row.id or "")
+    about = [] if record is None else [other for other in snapshot.rows if _concerns(other, record.id)]
+    anomaly = next((found for found in snapshot.state.anomalies if found.line == row.line), None)
+    if as_json:
+        emit_json(
+            {
+                "ok": snapshot.verification.ok,
+                "line": row.line,
+                "signal": row.value,
+                "commitment": commitment_json(record) if record is not None else None,
+                "history": [_brief(other) for other in about],
+                "anomaly": anomaly.as_json() if anomaly is not None else None,
+            }
+        )
+        return 0
+    _sound(snapshot.verification)
+    for name, value in _flat(row.value):
+        say(f"{name}: {printable(value)}")
+    if anomaly is not None:
+        say(f"This row has no effect: {anomaly.code}" + (f" ({anomaly.detail})" if anomaly.detail else ""))
+    if record is not None:
+        say(f"state: {record.state}{_about(record)}")
+        if record.evidence is not None:
+            say(f"closed with: {printable(record.evidence, 80)}")
+        for other in about:
+            say(f"  {_line_of(other)}")
+    return 0
+
+
+def _row(snapshot: Snapshot, written: str) -> Row:
+    from troth.stores.requests import resolve
+
+    identifier = resolve(written, snapshot.state)
+    signal = snapshot.state.signals.get(identifier)
+    if signal is None:
+        raise Refused(
+            "E_REF_NOT_FOUND",
+            f"no row is {identifier}",
+            remedy="`troth log` shows recent rows.",
+            detail="absent",
+        )
+    return snapshot.rows.at_line(signal.line)
+
+
+def _concerns(row: Row, commitment: str) -> bool:
+    payload = row.value.get("payload")
+    return isinstance(payload, dict) and commitment in (
+        payload.get("commitment"),
+        payload.get("target"),
+        payload.get("duplicate_of"),
+    )
+
+
+def _flat(value: dict[str, Any], prefix: str = "") -> Iterable[tuple[str, str]]:
+    import json
+
+    for name, item in value.items():
+        if isinstance(item, dict) and item and not prefix:
+            yield from _flat(item, f"{name}.")
+        else:
+            shown = item if isinstance(item, str) else json.dumps(item, ensure_ascii=False)
+            yield printable(f"{prefix}{name}", 80), shown
+
+
+def _payload_text(row: Row, name: str) -> str | None:
+    payload = row.value.get("payload")
+    text = payload.get(name) if isinstance(payload, dict) else None
+    return text if isinstance(text, str) else None
+
+
+def _brief(row: Row) -> dict[str, Any]:
+    return {
+        "line": row.line,
+        "id": row.id,
+        "op": row.op,
+        "ts": row.value.get("ts"),
+        "actor": row.value.get("actor"),
+        "kind": _payload_text(row, "kind"),
+        "body": _payload_text(row, "body"),
+    }
+
+
+def _line_of(row: Row) -> str:
+    body = printable(_payload_text(row, "body") or "", 72)
+    words = (str(row.value.get("ts")), str(row.value.get("actor")), str(row.op), row.id or "-")
+    return "  ".join([*(printable(word, 80) for word in words), body])
+
+
+@click.command("log", epilog="Example: troth log -n 50")
+@click.option("-n", "count", type=click.IntRange(1), default=20, show_default=True, help="How many of the newest rows.")
+@reading_options
+def log_cmd(count: int, store: str | None, as_json: bool) -> int:
+    """Show recent signals, the newest last."""
+    snapshot = open_ledger(store).read()
+    rows = snapshot.rows[-count:]
+    if as_json:
+        emit_json(
+            {
+                "ok": snapshot.verification.ok,
+                "head": snapshot.head,
+                "total": snapshot.verification.total,
+                "signals": [row.value for row in rows],
+            }
+        )
+        return 0
+    _sound(snapshot.verification)
+    for row in rows:
+        say(_line_of(row))
+    if not rows:
+        say("No rows yet.")
+    return 0
+
+
+# verify --------------------------------------------------------------------------------------------------------
+
+
+@click.command("verify", epilog="Example: troth verify .mentu/ledger.jsonl --expect-head 249e77c5…8219:6")
+@click.argument("file", required=False, metavar="[FILE]")
+@click.option(
+    "--expect-head",
+    metavar="HEX[:ROWS]",
+    help="The head digest you remember; with the number of rows it covered, a cut ledger is told from a changed one.",
+)
+@click.option("--repair-tail", is_flag=True, help="Set a torn last line aside first, as the next writer would.")
+@reading_options
+def verify_cmd(file: str | None, expect_head: str | None, repair_tail: bool, store: str | None, as_json: bool) -> int:
+    """Check every hash and link of a ledger, from its first byte."""
+    if file is not None and store is not None:
+        raise Refused("E_USAGE", "name the ledger once, as FILE or with --store")
+    head, rows = _expected(expect_head)
+    ledger = open_ledger(file if file is not None else store)
+    repaired = ledger.repair_tail() if repair_tail else None
+    found = ledger.verify(expect_head=head, expect_rows=rows)
+    if as_json:
+        answer = found.as_json() | {"anchored": head is not None}
+        if repair_tail:
+            answer["repaired"] = str(repaired) if repaired is not None else None
+        emit_json(answer)
+        return 0 if found.ok else 1
+    say(found.summary())
+    for fault in found.faults:
+        say(coloured(_finding(fault.line, fault.id, fault.fault, fault.message), "red"))
+    for warning in found.warnings[:WARNINGS_SHOWN]:
+        note(f"warning: {_finding(warning.line, warning.id, warning.warning, warning.message)}")
+    if len(found.warnings) > WARNINGS_SHOWN:
+        note(f"warning: {len(found.warnings) - WARNINGS_SHOWN} more; --json lists them all")
+    say(f"head {found.head}")
+    if head is None:
+        say(f"{_NOT_ANCHORED} --expect-head {found.head}:{found.hashed}")
+    return 0 if found.ok else 1
+
+
+def _finding(line: int | None, identifier: str | None, name: str, message: str) -> str:
+    where = f"line {line}" if line is not None else "ledger"
+    return f"{where}  {printable(identifier or '-', 80)}  {name}: {printable(message, 400)}"
+
+
+def _expected(text: str | None) -> tuple[str | None, int | None]:
+    if text is None:
+        return None, None
+    match = _EXPECTED.match(text)
+    if match is None:
+        raise Refused(
+            "E_USAGE", "--expect-head takes 64 lowercase hexadecimal digits, then perhaps a colon and a number of rows"
+        )
+    return match[1], int(match[2]) if match[2] is not None else None
+
+
+# import --------------------------------------------------------------------------------------------------------
+
+
+@click.command("import", epilog="Example: troth import old-ledger.jsonl")
+@click.argument("file", type=click.Path(path_type=Path))
+@store_option
+@json_option
+def import_cmd(file: Path, store: str | None, as_json: bool) -> int:
+    """Bring the rows of a version 1 ledger FILE into a new, empty ledger, hashed and chained; FILE stays as it is."""
+    from troth.stores.importing import read_v1
+
+    notes = Notes()
+    ledger = open_ledger(store, notes)
+    _refuse_itself(ledger, file)
+    rows = read_v1(file)
+    ledger.fill(rows)
+    snapshot = ledger.read()
+    found, anomalies = snapshot.verification, snapshot.state.anomalies
+    if as_json:
+        emit_json(
+            {
+                "imported": len(rows),
+                "head": found.head,
+                "ok": found.ok,
+                "anomalies": [anomaly.as_json() for anomaly in anomalies],
+            }
+        )
+    else:
+        say(f"{len(rows)} rows imported into {printable(str(ledger.ledger_file))}; {found.summary()}")
+        _tell_anomalies(snapshot.state)
+    return 0 if found.ok else 1
+
+
+def _refuse_itself(ledger: JsonlStore, file: Path) -> None:
+    if os.path.lexists(file) and ledger.ledger_file.exists() and file.samefile(ledger.ledger_file):
+        raise Refused("E_USAGE", "a ledger cannot be imported into itself")
