@@ -10,7 +10,6 @@ from troth.core.errors import Defect
 from troth.receipts.kinds import Broken, Record, is_digest, is_text, same_json, shape
 from troth.receipts.member import FILES, STATEMENT_FILE, MappingMember, ReadFault
 from troth.receipts.reader import MemberReader
-from troth.receipts.strict import parse
 
 STATEMENT_TYPE: Final = "https://in-toto.io/Statement/v1"
 DONE_CONTRACT: Final = "https://w3id.org/agent-evidence/predicate/v1/done-contract"
@@ -106,16 +105,3 @@ def write_contract_statement(contract: bytes, *, name: str = "contract.json") ->
     except Broken as fault:
         raise Defect("E_DEFECT", f"a Statement just written is not valid: {fault}") from fault
     return written
-
-
-def parse_predicate(statement: bytes, prefix: str, predicate_type: str) -> Record:
-    """Return the predicate of a Statement whose shape holds (§5 rules 1-3), without judging it.
-
-    This is **not** a verification: use it to show what a Statement says.
-
-    Raises:
-        Broken: the first rule broken.
-    """
-    value = require_statement(parse(statement, prefix), prefix, predicate_type)
-    predicate: Record = value["predicate"]
-    return predicate

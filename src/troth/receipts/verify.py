@@ -7,7 +7,7 @@ door); any other makes the receipt invalid (`_Invalid`).
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal
 
@@ -32,6 +32,7 @@ from troth.receipts.statements import (
     read_contract_statement,
     require_statement,
 )
+from troth.receipts.strict import parse
 
 RECEIPT_VERSION: Final = "probity-done-receipt/v1"
 PREDICATE: Final = shape(
@@ -52,9 +53,10 @@ Door = Literal["receipt", "checks", "contract"]
 class _Invalid(Exception):
     """A verdict on its way to the result; no error."""
 
-    def __init__(self, code: str) -> None:
+    def __init__(self, code: str, detail: str | None = None) -> None:
         super().__init__(code)
         self.code = code
+        self.detail = detail
 
 
 @dataclass(slots=True)
@@ -62,7 +64,8 @@ class Examination:
     """Everything one verification found out: the result and what it was reached from.
 
     ``result`` is the spec's own shape (§9, *Result of a member*). ``fault`` is the broken rule behind a refusal or
-    an invalid contract, with its place. ``answers`` and ``asked`` hold the checks that were run, by claim type.
+    an invalid contract, with its place; ``code`` is the code of whatever is wrong, and ``detail`` says what it was
+    found on. ``answers`` and ``asked`` hold the checks that were run, by claim type.
     """
 
     reader: MemberReader
@@ -70,6 +73,7 @@ class Examination:
     result: dict[str, Any] = field(default_factory=dict)
     fault: Broken | None = None
     code: str | None = None
+    detail: str | None = None
     asked: dict[str, Assessment] = field(default_factory=dict)
     answers: dict[str, Answer] = field(default_factory=dict)
     done: Answer | None = None
@@ -174,9 +178,9 @@ def _require_records(reader: MemberReader, predicate: Record) -> Record:
         except ReadFault:
             raise Broken("member_unreadable") from None
         if data is None:
-            raise _Invalid("receipt_record_missing")
+            raise _Invalid("receipt_record_missing", name)
         if reader.digest(name) != entry["sha256"]:
-            raise _Invalid("receipt_record_digest_mismatch")
+            raise _Invalid("receipt_record_digest_mismatch", name)
     named: Record = records
     return named
 
@@ -191,7 +195,7 @@ def _require_launch(reader: MemberReader, predicate: Record, tree: Record, obser
         raise _Invalid("receipt_launch_digest_unbound")
     for kind in ("observation", "capability", "tree"):
         if launch_receipt[f"{kind}_sha256"] != reader.digest(FILES[kind]):
-            raise _Invalid("receipt_launch_records_unbound")
+            raise _Invalid("receipt_launch_records_unbound", FILES[kind])
     if launch_receipt["sensors"]["s3_tree"]["tree_sha256"] != tree["tree_sha256"]:
         raise _Invalid("receipt_launch_tree_unbound")
     scope = launch_receipt["witnessScope"]
@@ -199,8 +203,9 @@ def _require_launch(reader: MemberReader, predicate: Record, tree: Record, obser
         raise _Invalid("receipt_launch_scope_differs")
     if launch_receipt["coverage"] != observation["coverage"]:
         raise _Invalid("receipt_launch_coverage_differs")
-    if observation["coverage"] == "complete" and reported_losses(launch_receipt):
-        raise _Invalid("receipt_launch_coverage_overstated")
+    losses = reported_losses(launch_receipt) if observation["coverage"] == "complete" else []
+    if losses:
+        raise _Invalid("receipt_launch_coverage_overstated", ", ".join(losses))
 
 
 def _examine_receipt(found: Examination, data: bytes) -> None:
@@ -215,7 +220,7 @@ def _examine_receipt(found: Examination, data: bytes) -> None:
     try:
         statement = require_statement(reader.parsed(RECEIPT_FILE, data, "receipt"), "receipt", DONE_RECEIPT)
     except Broken as fault:
-        raise _Invalid(fault.code) from None
+        raise _Invalid(fault.code, fault.detail) from None
     # (2) The predicate.
     predicate = _require_predicate(statement["predicate"])
     found.receipt = statement
@@ -248,6 +253,22 @@ def _examine_receipt(found: Examination, data: bytes) -> None:
 def checks_member(answers: dict[str, Answer]) -> list[dict[str, str]]:
     """Return what a receipt's ``checks`` must equal (§9 rule 8)."""
     return [{"claim_type": name, **answers[name].as_json()} for name in ALL_CHECKS]
+
+
+def read_receipt(data: bytes) -> Record:
+    """Return a receipt's Statement, past rules 1 and 2 of §9 alone.
+
+    This is **not** a verification: it shows what a receipt says, true or not.
+
+    Raises:
+        Broken: the first rule broken.
+    """
+    statement = require_statement(parse(data, "receipt"), "receipt", DONE_RECEIPT)
+    try:
+        _require_predicate(statement["predicate"])
+    except _Invalid as invalid:
+        raise Broken(invalid.code, "$.predicate") from None
+    return statement
 
 
 # --- the member ---
@@ -291,7 +312,7 @@ def _examine(found: Examination, checks: Sequence[str] | None) -> None:
         try:
             _examine_receipt(found, receipt)
         except _Invalid as invalid:
-            found.code = invalid.code
+            found.code, found.detail = invalid.code, invalid.detail
             verdict = {"verdict": "invalid", "code": invalid.code}
         found.result = {"receipt": verdict}
         if found.done is not None:
@@ -319,6 +340,30 @@ def _examine(found: Examination, checks: Sequence[str] | None) -> None:
         found.effects = _external_effects(reader)
         found.done = _derive(found)
         found.result["done"] = found.done.as_json()
+
+
+Standing = Literal["holds", "does_not_hold", "refused", "not_established"]
+
+
+def standing(result: Mapping[str, Any]) -> Standing:
+    """Return what a result comes to, whatever its shape.
+
+    ``holds``: a valid contract, a supported verdict under a valid receipt or none, or checks that are all supported.
+    ``does_not_hold``: anything invalid or contradicted. ``refused`` and ``not_established``: as they say.
+    """
+    if "refused" in result:
+        return "refused"
+    for name in ("contract", "receipt"):
+        if name in result and result[name]["verdict"] != "valid":
+            return "does_not_hold"
+    decisions = (
+        [result["done"]["decision"]]
+        if "done" in result
+        else [check["decision"] for check in result.get("checks", {}).values()]
+    )
+    if "contradicted" in decisions:
+        return "does_not_hold"
+    return "not_established" if "not_established" in decisions else "holds"
 
 
 def examine(member: Member, checks: Sequence[str] | None = None) -> Examination:

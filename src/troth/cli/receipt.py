@@ -1,0 +1,445 @@
+"""``troth receipt``: check member folders, tell a person what a receipt comes to and why, show one."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+import click
+
+from troth.cli.answer import coloured, emit_json, printable, say, worst
+from troth.core.errors import Place, Refused, TrothError
+
+if TYPE_CHECKING:
+    from troth.receipts.member import Member
+    from troth.receipts.verify import Examination
+
+EXITS: Final = {"holds": 0, "does_not_hold": 1, "refused": 2, "not_established": 3}
+"""Standing of a result -> exit status."""
+
+_COLOURS: Final = {
+    "supported": "green",
+    "valid": "green",
+    "contradicted": "red",
+    "invalid": "red",
+    "refused": "red",
+    "not_established": "yellow",
+}
+
+
+@click.group("receipt")
+def receipt_cmd() -> None:
+    """Check and verify done receipts.
+
+    A member folder holds the records of one run (contract, tree, observation, capability, grade, claims), a case and a
+    policy for each check, and the receipt.
+    """
+
+
+def _emit(value: Any) -> None:
+    """Print one JSON object; text with unpaired surrogates, which no terminal takes, as escapes."""
+    try:
+        json.dumps(value, ensure_ascii=False).encode()
+    except UnicodeEncodeError:
+        say(json.dumps(value))
+    else:
+        emit_json(value)
+
+
+_checks_option = click.option(
+    "--checks",
+    "names",
+    multiple=True,
+    metavar="NAME",
+    help="A check to run where there is no receipt: protected_paths/v1, acceptance_observed/v1 or tool_claim_match/v1 "
+    "(also without /v1). Repeatable. Default: all three.",
+)
+
+# --- check ---
+
+
+@receipt_cmd.command("check")
+@click.argument("folders", nargs=-1, required=True, metavar="FOLDER...", type=click.Path())
+@_checks_option
+@click.option("--json", "as_json", is_flag=True, help="Print the result as JSON, one line a folder.")
+def check(folders: tuple[str, ...], names: tuple[str, ...], as_json: bool) -> int:
+    """Give the result of each member folder, in the shape a reader is compared by.
+
+    \b
+    Exit status: 0 receipt valid and done supported (or the checks asked for, or a contract statement valid),
+    1 invalid or contradicted, 2 refused, 3 not established; for several folders the first of 2, 1, 3, 0 that occurs.
+
+    Example: troth receipt check --json runs/*/
+    """
+    from troth.receipts.verify import check_member, check_names, standing
+    from troth.stores.members import FolderMember
+
+    wanted = check_names(names) if names else None
+    codes = []
+    for folder in folders:
+        try:
+            result = check_member(FolderMember(folder), wanted)
+        except TrothError as fault:
+            if len(folders) == 1:
+                raise
+            codes.append(fault.exit_code)
+            if as_json:
+                _emit({"member": folder, **fault.as_json()})
+            else:
+                say(f"{printable(folder)}: {printable(str(fault))}")
+            continue
+        codes.append(EXITS[standing(result)])
+        if as_json:
+            _emit(result if len(folders) == 1 else {"member": folder, **result})
+        else:
+            say(f"{printable(folder)}: {_in_short(result)}")
+    return worst(codes)
+
+
+def _in_short(result: Mapping[str, Any]) -> str:
+    parts = []
+    if "refused" in result:
+        parts.append(f"{_word('refused')} ({result['refused']})")
+    for name in ("contract", "receipt"):
+        if name in result:
+            verdict = result[name]["verdict"]
+            code = f" ({result[name]['code']})" if "code" in result[name] else ""
+            parts.append(f"{name} {_word(verdict)}{code}")
+    if "done" in result:
+        parts.append(f"done {_word(result['done']['decision'])} ({result['done']['reason']})")
+    else:
+        parts += [
+            f"{name} {_word(answer['decision'])} ({answer['reason']})"
+            for name, answer in result.get("checks", {}).items()
+        ]
+    return "; ".join(parts)
+
+
+def _word(word: str) -> str:
+    return coloured(word.replace("_", " "), _COLOURS[word])
+
+
+# --- verify ---
+
+SELF_PINNED: Final = (
+    "self-pinned: by the case and policy that lie in the folder itself. Whoever can write the records can write those "
+    "too, so this shows that the folder is consistent, not whose word it is. --policy or --pin judges by your own."
+)
+
+
+@receipt_cmd.command("verify")
+@click.argument("folder", type=click.Path())
+@click.option(
+    "--policy",
+    "policy_folder",
+    type=click.Path(),
+    metavar="DIR",
+    help="Judge by your own cases and policies: a folder with protected-paths, acceptance and tool-claims, each "
+    ".case.json and .policy.json. They replace the member's, also where one is missing.",
+)
+@click.option(
+    "--pin",
+    "pin_file",
+    type=click.Path(),
+    metavar="FILE",
+    help="Judge by your own pins, a TOML file: observed_party, [producers] observation, tree and grade; optionally "
+    "authority, claim_id, invocation_id, [scope], [witness_scope] and [sha256] of any record.",
+)
+@_checks_option
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+def verify(folder: str, policy_folder: str | None, pin_file: str | None, names: tuple[str, ...], as_json: bool) -> int:
+    """Tell what a member's receipt comes to, why, and by whose policy.
+
+    \b
+    A pin file names whom you believe:
+      observed_party = "agent:worker"
+      [producers]
+      observation = "urn:example:observer"
+      tree = "urn:example:observer"
+      grade = "urn:example:verifier"
+      [sha256]
+      contract = "<64 hexadecimal digits>"
+
+    A producer's name is no signature: pin digests, or verify a signature first, where the producer is not trusted to
+    have been the one who wrote the folder.
+
+    Exit status: 0 valid and supported, 1 invalid or contradicted, 2 refused, 3 not established.
+
+    Example: troth receipt verify runs/last --pin pins.toml
+    """
+    from troth.receipts.verify import check_names, examine, standing
+    from troth.stores.members import FolderMember
+
+    if policy_folder is not None and pin_file is not None:
+        raise Refused("E_USAGE", "--policy and --pin were both given", remedy="Name one of them.")
+    own = FolderMember(folder)
+    member, judged_by = _judged_by(own, policy_folder, pin_file)
+    found = examine(member, check_names(names) if names else None)
+    report = _report(folder, found, judged_by)
+    if as_json:
+        _emit(report)
+    else:
+        _tell(report)
+    return EXITS[standing(found.result)]
+
+
+def _judged_by(own: Member, policy_folder: str | None, pin_file: str | None) -> tuple[Member, dict[str, Any]]:
+    """Return the member as the reader's policy lets it be seen, and whose policy that is."""
+    from troth.receipts.member import MappingMember, OverlaidMember
+    from troth.receipts.pinning import consumer_files
+    from troth.receipts.policy import POLICY_FILES
+    from troth.stores.members import FolderMember
+
+    replaced = frozenset(POLICY_FILES)
+    if policy_folder is not None:
+        member = OverlaidMember(own, FolderMember(policy_folder), replaced)
+        return member, {"judged_by": "policy", "source": policy_folder, "told": "by your own cases and policies."}
+    if pin_file is not None:
+        pins = _read_pin_file(pin_file)
+        files = consumer_files(own, pins)
+        open_points = pins.open_points()
+        told = "by your own pins."
+        if open_points:
+            told += f" Not pinned, and taken from the folder: {', '.join(open_points)}."
+        return OverlaidMember(own, MappingMember(files), replaced), {
+            "judged_by": "pins",
+            "source": pin_file,
+            "not_pinned": open_points,
+            "told": told,
+        }
+    return own, {"judged_by": "self-pinned", "source": None, "told": SELF_PINNED}
+
+
+def _read_pin_file(path: str) -> Any:
+    import tomllib
+    from pathlib import Path
+
+    from troth.receipts.pinning import read_pins
+
+    try:
+        text = Path(path).read_text(encoding="utf-8")
+        value = tomllib.loads(text)
+    except (OSError, ValueError) as fault:
+        raise Refused(
+            "E_PIN_UNREADABLE",
+            f"the pin file cannot be read: {fault}",
+            remedy="A pin file is TOML in UTF-8; `troth receipt verify --help` shows one.",
+            place=Place(file=path),
+        ) from None
+    return read_pins(value)
+
+
+def _report(folder: str, found: Examination, judged_by: dict[str, Any]) -> dict[str, Any]:
+    from troth.receipts import explain
+    from troth.receipts.reasons import sentence
+
+    report: dict[str, Any] = {"member": folder, "result": found.result, "policy": judged_by}
+    if judged_by["judged_by"] == "self-pinned" and found.door == "contract":
+        report["policy"] = {"judged_by": "none", "source": None, "told": "a contract Statement needs no policy."}
+    authorities = explain.authorities(found)
+    if authorities:
+        report["policy"] = {**report["policy"], "authorities": authorities}
+    if found.code is not None:
+        report["fault"] = {"code": found.code, "told": sentence(found.code), "detail": found.detail}
+        if found.fault is not None and found.fault.place is not None:
+            report["fault"]["place"] = found.fault.place.as_json()
+        if found.fault is not None and found.fault.detail is not None:
+            report["fault"]["detail"] = found.fault.detail
+    report["checks"] = explain.stories(found)
+    if found.done is not None:
+        report["done"] = {**found.done.as_json(), "told": sentence(found.done.reason)}
+    report["records"] = explain.records_of(found)
+    report["external_effects"] = explain.effects_of(found)
+    if found.receipt is not None:
+        report["verifier"] = found.receipt["predicate"]["verifier"]["id"]
+    return report
+
+
+def _tell(report: Mapping[str, Any]) -> None:
+    result = report["result"]
+    say(f"{'member':<10}{printable(report['member'])}")
+    if "refused" in result:
+        say(f"{'result':<10}{_word('refused')}: no verdict was reached")
+    for name in ("receipt", "contract"):
+        if name in result:
+            say(f"{name:<10}{_word(result[name]['verdict'])}")
+    if "receipt" not in result and "checks" in result:
+        say(f"{'receipt':<10}none; the checks were run all the same")
+    if "fault" in report:
+        _tell_fault(report["fault"])
+    if "done" in report:
+        done = report["done"]
+        say(f"{'done':<10}{_word(done['decision'])}: {done['told']} {_basis(done)}")
+    say(f"{'judged':<10}{printable(report['policy']['told'])}")
+    if "authorities" in report["policy"]:
+        say(f"{'':<10}authority: {printable(', '.join(report['policy']['authorities']))}")
+    if "verifier" in report:
+        say(f"{'written by':<10} {printable(report['verifier'])}, says the receipt")
+    for story in report["checks"]:
+        say()
+        say(f"{story['claim_type']}: {_word(story['decision'])} {_basis(story)}")
+        say(f"  {story['told']} [{story['reason']}]")
+        for fact in story["facts"]:
+            for line in _told_fact(fact):
+                say(f"  - {line}")
+        if "facts_left_out" in story:
+            say(f"  - and {story['facts_left_out']} more")
+    say()
+    say("records")
+    for kind, held in report["records"].items():
+        value = held.get("sha256") or printable(held["fault"])
+        say(f"  {kind:<15}{value}  {held['file']}")
+    effects = report["external_effects"]
+    say("effects outside the workspace" + ("" if effects else ": none reported"))
+    for effect in effects:
+        where = printable(" -> ".join(effect["paths"]) if "paths" in effect else effect["address"])
+        grader = coloured("  reaches the grader", "red") if effect["reaches_grader"] else ""
+        say(f"  {effect['time']}  {printable(effect['type'])}  {where}{grader}")
+
+
+def _tell_fault(fault: Mapping[str, Any]) -> None:
+    place = fault.get("place", {})
+    where = " at ".join(str(place[name]) for name in ("file", "path") if place.get(name) not in (None, "$"))
+    detail = printable(f": {fault['detail']}") if fault.get("detail") else ""
+    say(f"{'':<10}{fault['told']} [{fault['code']}]{detail}")
+    if where:
+        say(f"{'':<10}in {printable(where)}")
+
+
+def _basis(answer: Mapping[str, Any]) -> str:
+    if "witness_scope" not in answer:
+        return ""
+    return f"(independent, {answer['witness_scope']})"
+
+
+def _command(argv: Sequence[str]) -> str:
+    return printable(shlex.join(argv), 300)
+
+
+def _told_fact(fact: Mapping[str, Any]) -> list[str]:
+    """Return a fact in one or two lines (done records §13.13)."""
+    return {
+        "claim": _told_claim,
+        "mutation": _told_mutation,
+        "changed": _told_changed,
+        "result": _told_result,
+        "record": _told_record,
+    }[fact["kind"]](fact)
+
+
+def _told_claim(fact: Mapping[str, Any]) -> list[str]:
+    command = _command(fact["argv"])
+    claimed = f", claimed exit {fact['exit']}" if "exit" in fact else ""
+    if fact["outcome"] == "unmatched":
+        return [f"not observed: {command}{claimed}"]
+    if fact["outcome"] == "unseen":
+        return [f"exit not seen: {command}{claimed}"]
+    if fact["outcome"] == "mismatch":
+        seen = ", ".join(str(code) for code in fact["observed_exits"])
+        return [f"contradicted: {command}{claimed}, observed exit {seen}"]
+    lines = [f"stale: {command} ran at {fact['last_run']['time']} (step {fact['last_run']['step']})"]
+    write = fact.get("written_after")
+    if write is not None:
+        by = f" by {_command(fact['written_by'])}" if fact["written_by"] else ""
+        names = printable(" -> ".join(write[end] for end in ("path", "target") if end in write))
+        lines[0] += f", then {names} was written ({write['type']}, {write['time']}, step {write['step']}){by}"
+    return [*lines, f"run it again to mend that: {command}"]
+
+
+def _told_mutation(fact: Mapping[str, Any]) -> list[str]:
+    event = fact["event"]
+    by = f" by {_command(fact['by_command'])}" if fact["by_command"] else ""
+    entry = "" if fact["protected_by"] == fact["name"] else f", protected as {printable(fact['protected_by'])}"
+    return [f"{printable(fact['name'])}{entry}: {event['type']} at {event['time']} (step {event['step']}){by}"]
+
+
+def _told_changed(fact: Mapping[str, Any]) -> list[str]:
+    return [f"{fact['entry']} {printable(fact['path'])} is not what the contract sealed ({fact['sha256'][:12]}…)"]
+
+
+def _told_result(fact: Mapping[str, Any]) -> list[str]:
+    text = f"{printable(fact['id'])}: {_command(fact['argv'])}"
+    if "exit" in fact:
+        text += f" ended with exit {fact['exit']}"
+    if "graded_argv" in fact:
+        text += f"; graded was {_command(fact['graded_argv'])}"
+    return [text]
+
+
+def _told_record(fact: Mapping[str, Any]) -> list[str]:
+    lines = []
+    if "why" in fact:
+        lines.append(f"{fact['role']} ({printable(fact['file'])}): {fact['why']}")
+    for name, both in fact.get("differs", {}).items():
+        says, asked = (printable(json.dumps(both[side], ensure_ascii=False), 200) for side in ("record", "asked"))
+        lines.append(f"{fact['role']}: {name} is {says}, asked for is {asked}")
+    if "not_visible" in fact:
+        lines.append(f"not visible to the observer: {', '.join(fact['not_visible'])}")
+    if "coverage" in fact:
+        gaps = "".join(f", gap {gap['start']} to {gap['end']}" for gap in fact["gaps"])
+        lines.append(f"coverage is {fact['coverage']}{gaps}")
+    return lines
+
+
+# --- show ---
+
+
+@receipt_cmd.command("show")
+@click.argument("folder", type=click.Path())
+@click.option("--json", "as_json", is_flag=True, help="Print the Statement as one JSON object.")
+def show(folder: str, as_json: bool) -> int:
+    """Print what the receipt in a folder says, unverified.
+
+    Example: troth receipt show runs/last
+    """
+    from troth.receipts.member import RECEIPT_FILE
+    from troth.receipts.verify import read_receipt
+    from troth.stores.members import FolderMember
+
+    data = FolderMember(folder).read(RECEIPT_FILE)
+    if data is None:
+        raise Refused(
+            "E_RECEIPT_MISSING",
+            "the folder holds no receipt.json",
+            remedy="`troth receipt check` runs the checks without one.",
+            place=Place(file=folder),
+        )
+    statement = read_receipt(data)
+    if as_json:
+        _emit(statement)
+        return 0
+    predicate = statement["predicate"]
+    say("As the receipt says; `troth receipt verify` tells whether it is so.")
+    rows = [
+        ("claim", predicate["claim_id"]),
+        ("run", predicate["invocation_id"]),
+        ("tree", f"{statement['subject'][0]['digest']['sha256']}  ({statement['subject'][0]['name']})"),
+        ("verdict", _brief(predicate["verdict"])),
+        ("verifier", predicate["verifier"]["id"]),
+    ]
+    checks = predicate["checks"]
+    rows += [("check", _brief(check)) for check in (checks if isinstance(checks, list) else [checks])]
+    records = predicate["records"]
+    for kind, entry in records.items() if isinstance(records, dict) else [("?", records)]:
+        digest = entry.get("sha256") if isinstance(entry, dict) else entry
+        rows.append(("record", f"{kind:<15}{digest}"))
+    effects = predicate["external_effects"]
+    rows += [("effect", _brief(effect)) for effect in (effects if isinstance(effects, list) else [effects])]
+    rows += [
+        (name, json.dumps(predicate[name], ensure_ascii=False))
+        for name in ("policy", "stop_decision", "verifier_isolation")
+        if name in predicate
+    ]
+    for label, text in rows:
+        say(f"{label:<20}{printable(str(text))}")
+    return 0
+
+
+def _brief(value: Any) -> str:
+    """Return the words of an object, whatever it holds."""
+    if not isinstance(value, dict):
+        return json.dumps(value, ensure_ascii=False)
+    known = [value[name] for name in ("claim_type", "decision", "reason", "vantage", "witness_scope") if name in value]
+    return "  ".join(str(word) for word in known) or json.dumps(value, ensure_ascii=False)
