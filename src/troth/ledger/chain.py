@@ -3,18 +3,25 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from hashlib import sha256
 from typing import Any, Final
 
 from troth.core.digests import ZERO, is_digest
 from troth.core.strictjson import JsonFault
 from troth.ledger.codes import FAULTS, WARNINGS
+from troth.ledger.fastpath import Stretch, quick, stretch
 from troth.ledger.fields import READ_OPS
 from troth.ledger.hashing import fold_head, row_hash, stored_form
-from troth.ledger.rows import Row, parse_row, row_of
-from troth.ledger.seen import SeenDigests, compact_id
+from troth.ledger.rows import MAX_ROW_BYTES, Row, parse_row, row_of
+from troth.ledger.seen import LONGEST_PLAIN_ID, SeenDigests, compact_id
 
+BLOCK_BYTES: Final = 1 << 16
+"""Lines looked at together; small enough for the caches of a processor."""
+
+_TOO_LONG: Final = MAX_ROW_BYTES + 16  # a BOM and a carriage return do not make a row of what is left
+_CR: Final = 0x0D
 BOM: Final = b"\xef\xbb\xbf"
 _ZERO_FORM: Final = ZERO.encode("ascii")
 _DIGEST: Final = re.compile(rb"[0-9a-f]{64}")
@@ -119,8 +126,8 @@ class ChainReader:
         self._ids: set[str | bytes] = set()
         self._digests = SeenDigests()
         self._odd: set[bytes] = set()
-        self._last = _ZERO_FORM
-        self._last_is_text = True
+        self._last_hash: Any = ZERO
+        self._value: dict[str, Any] = {}
         self._torn = False
         self.line = 0
         self.total = 0
@@ -139,6 +146,106 @@ class ChainReader:
         Returns:
             The row, or ``None`` for a blank, malformed or torn line.
         """
+        if terminated and self._regular(raw):
+            value = self._value
+            return Row(self.line, value, value["id"], value["op"], value["hash"])
+        return self._careful(raw, terminated)
+
+    def feed_all(self, chunks: Iterable[bytes], apply: Callable[[Row], None] | None = None) -> None:
+        """Take the rest of a file in chunks of any size, handing every row to ``apply``."""
+        keep = apply is not None
+        for block, terminated in whole_lines(chunks):
+            if terminated:
+                self.feed_block(block, stretch(block, keep), apply)
+            else:
+                row = self._careful(block, False)
+                if apply is not None and row is not None:
+                    apply(row)
+
+    def feed_block(self, block: bytes, found: Stretch | None, apply: Callable[[Row], None] | None = None) -> None:
+        """Take whole lines and what ``stretch`` found in them, perhaps in another process.
+
+        Args:
+            block: terminated lines, without the last line feed.
+            found: ``stretch(block, keep)``, with the values when ``apply`` is given.
+            apply: takes every row.
+        """
+        if found is None or not self._join(found):
+            for raw in block.split(b"\n"):
+                row = self.feed(raw)
+                if apply is not None and row is not None:
+                    apply(row)
+        elif apply is not None:
+            line = self.line - len(found.hashes)
+            for value in found.values:
+                line += 1
+                apply(Row(line, value, value["id"], value["op"], value["hash"]))
+
+    def _join(self, found: Stretch) -> bool:
+        """Take a stretch that continues the chain with ids nobody used; otherwise change nothing and answer no."""
+        names = set(found.ids)
+        if (
+            found.first_link != self._last_hash
+            or (self.hashed and found.first_link == ZERO)
+            or not self._ids.isdisjoint(names)
+        ):
+            return False
+        self._ids |= names
+        self._digests.extend(bytes.fromhex("".join(found.hashes)))
+        count = len(found.hashes)
+        head, expected = self.head, self._expect_rows
+        folded = self.hashed
+        for recomputed in found.hashes:
+            head = sha256((head + recomputed).encode()).hexdigest()
+            folded += 1
+            if folded == expected:
+                self._head_at_expected = head
+        self.head = head
+        self._last_hash = found.hashes[-1]
+        self.line += count
+        self.total += count
+        self.verified += count
+        self.hashed = folded
+        return True
+
+    def _regular(self, raw: bytes) -> bool:
+        """Take a line that has nothing to report, the usual case; otherwise change nothing and answer no."""
+        if not raw or raw[-1] == _CR:
+            return False
+        pair = quick(raw)
+        if pair is None:
+            return False
+        value, recomputed = pair
+        identifier, op, link = value.get("id"), value.get("op"), value["prevHash"]
+        if (
+            value["hash"] != recomputed
+            or type(link) is not str
+            or link != self._last_hash
+            or (self.hashed and link == ZERO)
+            or type(identifier) is not str
+            or not 0 < len(identifier) <= LONGEST_PLAIN_ID
+            or identifier in self._ids
+            or type(op) is not str
+            or op not in READ_OPS
+            or type(value.get("payload")) is not dict
+            or recomputed == ZERO
+        ):
+            return False
+        self._ids.add(identifier)
+        self._digests.add(bytes.fromhex(recomputed))
+        self._last_hash = recomputed
+        self.head = head = sha256((self.head + recomputed).encode()).hexdigest()
+        self.line += 1
+        self.total += 1
+        self.verified += 1
+        self.hashed += 1
+        if self.hashed == self._expect_rows:
+            self._head_at_expected = head
+        self._value = value
+        return True
+
+    def _careful(self, raw: bytes, terminated: bool) -> Row | None:
+        """Take a line by every rule, in the order in which the rules are written down."""
         if not raw and not terminated:
             return None
         self.line += 1
@@ -156,11 +263,8 @@ class ChainReader:
         try:
             value = parse_row(raw)
         except JsonFault as fault:
-            if terminated:
-                self._fault(None, "malformed", fault.message)
-            else:
-                self._torn = True
-                self._fault(None, "torn_tail", fault.message)
+            self._torn = not terminated
+            self._fault(None, "malformed" if terminated else "torn_tail", fault.message)
             return None
         row = row_of(self.line, value)
         if not terminated:
@@ -200,7 +304,7 @@ class ChainReader:
                 self._fault(identifier, "missing_ancestor", "the first hashed row does not link to 64 zeros")
         elif link == _ZERO_FORM:
             self._fault(identifier, "link_mismatch", "links to zeros although hashed rows precede it")
-        elif link != self._last:
+        elif link != stored_form(self._last_hash):
             name = "link_mismatch" if self._was_seen(link) else "missing_ancestor"
             self._fault(identifier, name)
 
@@ -214,8 +318,7 @@ class ChainReader:
             self._digests.add(bytes.fromhex(stored))
         else:
             self._odd.add(form)
-        self._last = form
-        self._last_is_text = isinstance(stored, str)
+        self._last_hash = stored
         self.hashed += 1
         self.head = fold_head(self.head, form)
         if self.hashed == self._expect_rows:
@@ -247,7 +350,7 @@ class ChainReader:
             faults=tuple(faults),
             warnings=tuple(warnings),
             head=self.head,
-            last_hash=self._last.decode("utf-8") if self._last_is_text else "",
+            last_hash=self._last_hash if isinstance(self._last_hash, str) else "",
             torn_tail=self._torn,
         )
 
@@ -268,16 +371,47 @@ class ChainReader:
         return None
 
 
+def whole_lines(chunks: Iterable[bytes]) -> Iterator[tuple[bytes, bool]]:
+    """Cut chunks into blocks of terminated lines, the last line feed of each taken off, and an unterminated rest.
+
+    Yields:
+        A block and ``True``, or at the end the rest of the file and ``False``. A block is at most ``BLOCK_BYTES``
+        long unless one line is longer; of a line too long to be a row only the beginning is kept.
+    """
+    pending: list[bytes] = []
+    size = 0
+    for chunk in chunks:
+        start, end = 0, len(chunk)
+        while start < end:
+            cut = chunk.rfind(b"\n", start, start + BLOCK_BYTES)
+            if cut < 0:
+                cut = chunk.find(b"\n", start)
+            if cut < 0:
+                if size <= _TOO_LONG:
+                    pending.append(chunk[start : start + _TOO_LONG])
+                    size += len(pending[-1])
+                break
+            if pending:
+                # Joined once a line, so that one endless line costs no more than its length.
+                first = chunk.find(b"\n", start, cut + 1)
+                yield b"".join((*pending, chunk[start:first])), True
+                pending, size, start = [], 0, first + 1
+                if first == cut:
+                    continue
+            yield chunk[start:cut], True
+            start = cut + 1
+    if pending:
+        yield b"".join(pending), False
+
+
 def split_lines(chunks: Iterable[bytes]) -> Iterator[tuple[bytes, bool]]:
     """Cut chunks of a file into physical lines without their line feed, and whether one followed."""
-    rest = b""
-    for chunk in chunks:
-        pieces = (rest + chunk).split(b"\n")
-        rest = pieces.pop()
-        for piece in pieces:
-            yield piece, True
-    if rest:
-        yield rest, False
+    for block, terminated in whole_lines(chunks):
+        if terminated:
+            for line in block.split(b"\n"):
+                yield line, True
+        else:
+            yield block, False
 
 
 def verify_lines(
@@ -289,6 +423,5 @@ def verify_lines(
 ) -> Verification:
     """Verify a ledger given whole or in chunks of any size (ledger spec §4)."""
     reader = ChainReader(unhashed_prefix=unhashed_prefix, expect_head=expect_head, expect_rows=expect_rows)
-    for raw, terminated in split_lines((data,) if isinstance(data, bytes) else data):
-        reader.feed(raw, terminated)
+    reader.feed_all((data,) if isinstance(data, bytes) else data)
     return reader.finish()

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from troth.core.strictjson import LEDGER_ROW, JsonFault, loads
 
@@ -11,8 +10,7 @@ MAX_ROW_BYTES: Final = LEDGER_ROW.max_bytes
 """A row's bytes without LF and CR (ledger spec §3 [D8], §16)."""
 
 
-@dataclass(frozen=True, slots=True)
-class Row:
+class Row(NamedTuple):
     """One parsed line.
 
     ``line`` is the physical line, from 1. ``value`` holds every member as parsed, unknown ones too; nobody
@@ -48,6 +46,8 @@ def parse_row(raw: bytes) -> dict[str, Any]:
         JsonFault: not one JSON object within the limits, or ``hash`` beside an absent, null or empty
             ``prevHash`` (ledger spec §3 [D8], §4 [D11], §6).
     """
+    if len(raw) > MAX_ROW_BYTES:
+        raise JsonFault("size", f"more than {MAX_ROW_BYTES} bytes")
     value = loads(raw, LEDGER_ROW)
     if not isinstance(value, dict):
         raise JsonFault("invalid", "not a JSON object")

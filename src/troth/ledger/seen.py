@@ -9,7 +9,7 @@ from typing import Final
 WIDTH: Final = 32
 """Bytes of one digest."""
 
-_LONGEST_ID: Final = 72
+LONGEST_PLAIN_ID: Final = 72
 """Longer ids are kept as their digest, so that hostile ones cost no memory."""
 
 
@@ -79,6 +79,6 @@ class SeenDigests:
 
 def compact_id(identifier: str) -> str | bytes:
     """Return what stands for an id in a set: itself, or its digest when it is long."""
-    if len(identifier) <= _LONGEST_ID:
+    if len(identifier) <= LONGEST_PLAIN_ID:
         return identifier
     return hashlib.sha256(identifier.encode("utf-8")).digest()

@@ -1,0 +1,239 @@
+"""The quick way to a row and its hash, taken only where its bytes provably equal the reference path's.
+
+The argument (ledger spec §3):
+
+1. The line equals ``orjson.dumps`` of what ``orjson.loads`` made of it. A serialiser writes no member twice, no
+   white space, no integer it could not hold and each string in one spelling only, so a line with a repeated
+   member, odd spacing, a long integer or an odd number cannot equal it; and what it writes is JSON whose reading
+   by the reference path gives the same value.
+2. The nesting is at most 100, because there are at most 100 opening brackets.
+3. The sorted serialisation is ASCII without U+007F, and holds no number below 0.0001: the two places where this
+   serialiser and the canonical form differ. Every ``/`` is then escaped.
+
+Anything else goes the reference path. What is assumed about the installed orjson is tested once, on import
+(``_holds``); when it does not hold, every row goes the reference path.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from hashlib import sha256
+from json.encoder import encode_basestring_ascii as _escape_all
+from typing import Any, Final, NamedTuple
+
+import orjson
+
+from troth.core.canonical import hashed_form
+from troth.core.digests import ZERO
+from troth.core.strictjson import LEDGER_ROW, JsonFault, loads
+from troth.ledger.fields import READ_OPS
+from troth.ledger.rows import MAX_ROW_BYTES
+from troth.ledger.seen import LONGEST_PLAIN_ID
+
+_MAX_OPENINGS: Final = LEDGER_ROW.max_depth
+_loads = orjson.loads
+_dumps = orjson.dumps
+_SORTED: Final = orjson.OPT_SORT_KEYS
+
+# A number below 0.0001 is written `0.0000…` or with a negative exponent. Both patterns begin with a rare
+# character, which the search finds quickly; inside a string they only cost the reference path.
+_tiny_fixed = re.compile(rb"\.0000").search
+_tiny_scientific = re.compile(rb"-(?<=e-)[0-9]").search
+
+MAX_BLOCK_BYTES: Final = MAX_ROW_BYTES
+"""A block is no longer than a row may be, so that no row in it is."""
+
+_NOT_OPENINGS: Final = bytes(set(range(256)) - set(b"{[\n"))
+
+
+def _escaped(canonical: bytes) -> bytes:
+    """Return sorted JSON with every character outside U+0020-U+007E as ``\\u`` escapes.
+
+    The whole text is escaped as if it were one string, which also puts a backslash before each quotation mark
+    and each backslash; those are taken away again. Every quotation mark has exactly one such backslash directly
+    before it, and of a run of backslashes all but a last one that begins a ``\\u`` come in pairs.
+    """
+    text = _escape_all(canonical.decode("utf-8"))[1:-1]
+    return text.replace('\\"', '"').replace("\\\\", "\\").encode("ascii")
+
+
+def _quick(raw: bytes) -> tuple[dict[str, Any], str] | None:
+    if len(raw) > MAX_ROW_BYTES:
+        return None
+    try:
+        value = _loads(raw)
+        if _dumps(value) != raw:
+            return None
+    except (ValueError, TypeError):  # not JSON; nested too deep for the serialiser
+        return None
+    if (
+        type(value) is not dict
+        or raw.count(b"{") + raw.count(b"[") > _MAX_OPENINGS
+        or _tiny_fixed(raw)
+        or _tiny_scientific(raw)
+    ):
+        return None
+    stored, link = value.get("hash"), value.get("prevHash")
+    if not stored or not link:
+        return None
+    value["hash"] = value["prevHash"] = ""
+    canonical = _dumps(value, option=_SORTED)
+    if not canonical.isascii() or b"\x7f" in canonical:
+        canonical = _escaped(canonical)
+    value["hash"] = stored
+    value["prevHash"] = link
+    return value, sha256(canonical.replace(b"/", b"\\/")).hexdigest()
+
+
+class Stretch(NamedTuple):
+    """Consecutive rows with nothing to report among themselves, which need only be joined to what precedes them.
+
+    ``first_link`` is the first row's ``prevHash``; ``hashes`` and ``ids`` have one entry a row; ``values`` holds
+    the rows themselves when they were asked for.
+    """
+
+    first_link: str
+    hashes: list[str]
+    ids: list[str]
+    values: list[dict[str, Any]]
+
+
+def _stretch(block: bytes, keep: bool = False) -> Stretch | None:
+    # What holds for the block holds for each of its lines, and costs less asked once.
+    if (
+        len(block) > MAX_BLOCK_BYTES
+        or b"\r" in block
+        or _tiny_fixed(block)
+        or _tiny_scientific(block)
+        or max(map(len, block.translate(None, _NOT_OPENINGS).split(b"\n"))) > _MAX_OPENINGS
+    ):
+        return None
+    has_delete = b"\x7f" in block
+    first_link = last = None
+    ids: list[str] = []
+    hashes: list[str] = []
+    values: list[dict[str, Any]] = []
+    try:
+        for raw in block.split(b"\n"):
+            value = _loads(raw)
+            if _dumps(value) != raw:
+                return None
+            stored, link, op = value["hash"], value["prevHash"], value["op"]
+            value["hash"] = value["prevHash"] = ""
+            canonical = _dumps(value, option=_SORTED)
+            if has_delete or not canonical.isascii():
+                canonical = _escaped(canonical)
+            recomputed = sha256(canonical.replace(b"/", b"\\/")).hexdigest()
+            if stored != recomputed or op not in READ_OPS or type(value["payload"]) is not dict:
+                return None
+            if link != last:
+                if last is not None or type(link) is not str:
+                    return None
+                first_link = link
+            last = recomputed
+            ids.append(value["id"])
+            hashes.append(recomputed)
+            if keep:
+                value["hash"] = stored
+                value["prevHash"] = link
+                values.append(value)
+        joined = "".join(ids)  # a TypeError unless every id is a string
+        if not joined or "" in ids or len(max(ids, key=len)) > LONGEST_PLAIN_ID:
+            return None
+    except (ValueError, TypeError, KeyError):  # not JSON, too deep, a member absent or of a wrong type
+        return None
+    if first_link is None or len(set(ids)) != len(ids) or ZERO in hashes:
+        return None
+    return Stretch(first_link, hashes, ids, values)
+
+
+def _never(_: bytes, __: bool = False) -> None:
+    return None
+
+
+def _holds() -> bool:
+    """Tell whether the installed orjson does what ``_quick`` rests on."""
+    texts = ["".join(map(chr, range(0x80))), "é\u2028\uffff\U0001f600", "/\\/", ""]
+    numbers = [0, -1, 2**53, 2**63, 2**64 - 1, -(2**63), 0.0, -0.0, 1.0, 0.85, 0.1, 100.0, 0.0001, 0.00012345]
+    numbers += [1e15, 123456789012345.6, 9007199254740993.0, 1234567890123456.7, 1e16, 1e17, 1.5e20, 1e21, 1e22]
+    numbers += [1e23, 1.7976931348623157e308, -1.2345678901234567e-4, 5e300, 2.0**63, 2.0**64, 1 / 3, 2 / 3e-3]
+    plain: dict[str, Any] = {
+        "z": None,
+        "é": True,
+        "\U0001f600": False,
+        "\ufb01": [],
+        "a": {},
+        "a/b": "",
+        "A": [[{}]],
+        "": numbers,
+    }
+    for value in (*texts, plain, {"nested": [plain, *texts]}):
+        ours = _dumps(value, option=_SORTED)
+        text = ours.decode("utf-8")
+        if loads(ours, LEDGER_ROW) != value or _loads(_dumps(value)) != value:
+            return False
+        if text.isascii() and "\x7f" not in text and ours.replace(b"/", b"\\/") != hashed_form(value):
+            return False
+    if list(_loads(_dumps(plain, option=_SORTED))) != sorted(plain):
+        return False
+    for tiny in (0.00001, 9.999e-5, 1e-6, 1e-7, 1.5e-9, 1e-10, 2.5e-100, 5e-324, -0.00001, -1e-7):
+        if not (_tiny_fixed(_dumps(tiny)) or _tiny_scientific(_dumps(tiny))):
+            return False
+    never_equal = (
+        b'{"a":1,"a":1}',
+        b'{"a":{"b":1,"b":1}}',
+        b'[{"a":1,"\\u0061":1}]',
+        b'{"a": 1}',
+        b"[1 ]",
+        b"-0",
+        b"1e5",
+        b"1E5",
+        b"1.50",
+        b"18446744073709551616",
+        b"-9223372036854775809",
+        b"1e999",
+        b"NaN",
+        b'"\\/"',
+        b'"\\u0041"',
+        b'"\\ud800"',
+        b'"\xff"',
+        b'"\xed\xa0\x80"',
+        b"\xef\xbb\xbf1",
+        b'"\t"',
+        b"01",
+        b"1 2",
+    )
+    return not any(_survives(line) for line in never_equal)
+
+
+def _survives(line: bytes) -> bool:
+    try:
+        return bool(_dumps(_loads(line)) == line)
+    except (ValueError, TypeError):
+        return False
+
+
+def _trusted() -> bool:
+    try:
+        return _holds()
+    except (ValueError, TypeError, JsonFault):
+        return False
+
+
+QUICK: Final = _trusted()
+"""Whether the quick way is taken at all."""
+
+quick: Final[Callable[[bytes], tuple[dict[str, Any], str] | None]] = _quick if QUICK else _never
+"""Return a line's row and the hash its content gives, or ``None`` when the reference path must look at it.
+
+Only rows with a ``hash`` and a ``prevHash`` are taken.
+"""
+
+stretch: Final[Callable[[bytes, bool], Stretch | None]] = _stretch if QUICK else _never
+"""Return what whole lines (line feeds between them, none after the last) amount to, or ``None`` when one of them
+has anything to report or needs the reference path.
+
+A pure function of the bytes, so that blocks of one file can be looked at by several processes. The second argument
+asks for the values too.
+"""
