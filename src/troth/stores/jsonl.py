@@ -333,7 +333,7 @@ class JsonlStore:
                 memory.take(tail, end, terminated=False)
             else:
                 self._set_aside(memory.size)
-        memory.sound = memory.verification(fd).ok
+        memory.verification(fd)
         memory.identity = identity(fd)
         self._memory = memory
         return memory

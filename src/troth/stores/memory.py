@@ -51,7 +51,7 @@ class Memory:
         self.size = 0  # bytes replayed
         self.line = 0  # physical lines replayed
         self.last_hash = ""
-        self.sound = False  # whether the writer found no fault
+        self.sound = False  # whether the verifier found no fault when it last looked
         self.identity: Identity | None = None  # of the file, when it ended where the covered bytes end
         self.open_end = False  # the last row came without LF
         self._checked = 0  # bytes the verifier has taken
@@ -91,6 +91,7 @@ class Memory:
         if self._verification is None:
             self._verification = self.chain.finish()
             self.last_hash = self._verification.last_hash
+            self.sound = self._verification.ok
         return self._verification
 
     def stands_in(self, fd: int, size: int) -> bool:

@@ -1,0 +1,63 @@
+"""A process of its own that uses the store; started by the tests with a mode and its arguments."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from pathlib import Path
+from typing import Any
+
+from troth.core.errors import TrothError
+from troth.ledger.operations import Candidate
+from troth.stores.jsonl import JsonlStore
+from troth.stores.workspace import create_workspace
+
+
+def say(value: Any) -> None:
+    """Print one JSON line in one call, so that a killed process has either said it or not."""
+    os.write(1, json.dumps(value).encode() + b"\n")
+
+
+def capture(store: JsonlStore, body: str, actor: str = "agent:worker") -> str:
+    """Append one capture and return its id."""
+    return str(store.append(Candidate("capture", actor, {"body": body}))["id"])
+
+
+def main(mode: str, where: str, *words: str) -> None:
+    """Run one mode."""
+    if mode == "init":
+        say("begin")
+        create_workspace(Path(where), name="w", agents_text="text\n")
+        say("done")
+        return
+    if mode == "import":
+        from troth.stores.importing import read_v1
+
+        store, rows = JsonlStore.open(where), read_v1(Path(words[0]))
+        say("begin")
+        store.fill(rows)
+        say("done")
+        return
+    store = JsonlStore.open(where, notify=lambda text: print(text, file=sys.stderr))
+    if mode == "once":
+        say("begin")
+        say({"ack": capture(store, words[0])})
+    elif mode == "many":
+        say("ready")
+        sys.stdin.readline()
+        say([capture(store, f"{words[0]} {number}") for number in range(int(words[1]))])
+    elif mode == "claims":
+        say("ready")
+        for line in sys.stdin:
+            claim = Candidate("claim", words[0], {"body": "Claimed", "commitment": line.strip()})
+            try:
+                say({"id": store.append(claim)["id"]})
+            except TrothError as fault:
+                say({"code": fault.code, "message": fault.message})
+    else:
+        raise SystemExit(f"unknown mode {mode}")
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
