@@ -70,11 +70,10 @@ class Names:
             target: bytes | None = None
             if isinstance(node, bytes):
                 target = node
-            elif done and done[0] == b"proc" and _is_magic([*done, segment]):
-                if todo or last:
-                    target = magic([*done, segment])
-                    if target is None:
-                        return None
+            elif done and done[0] == b"proc" and (todo or last) and _is_magic([*done, segment]):
+                target = magic([*done, segment])
+                if target is None:
+                    return None
             if target is None or not (todo or last):
                 done.append(segment)
                 nodes.append(node)
