@@ -17,6 +17,7 @@ from troth.ledger.fields import (
     missing_field,
     mistyped_field,
     read_op,
+    read_target,
     required_value,
 )
 from troth.ledger.machine import Cell, Column, StateName, step
@@ -163,11 +164,13 @@ class State:
         return sha256_hex(repr(self).encode("utf-8"))
 
 
-class _Stop(Exception):
-    """An answer, not an error: the row has no effect."""
+_Problem = tuple[str, str | None]
 
-    def __init__(self, code: str, detail: str | None = None) -> None:
-        self.anomaly = (code, detail)
+_MISSING: Final[_Problem] = ("E_MISSING_FIELD", None)
+_BAD_VALUE: Final[_Problem] = ("E_CONSTRAINT_VIOLATED", "bad_value")
+_BAD_STATE: Final[_Problem] = ("E_CONSTRAINT_VIOLATED", "bad_state")
+_ABSENT: Final[_Problem] = ("E_REF_NOT_FOUND", "absent")
+_WRONG_KIND: Final[_Problem] = ("E_REF_NOT_FOUND", "wrong_kind")
 
 
 class Replay:
@@ -175,54 +178,55 @@ class Replay:
 
     def __init__(self) -> None:
         self.state = State()
+        self._shared: dict[str, str] = {}
 
     def apply(self, row: Row) -> None:
         """Apply one row: it has its effect, or none and is listed as an anomaly."""
-        try:
-            self._decide(row)
-        except _Stop as stop:
-            self.state.anomalies.append(Anomaly(row.line, row.id, *stop.anomaly))
+        problem = self._decide(row)
+        if problem is not None:
+            self.state.anomalies.append(Anomaly(row.line, row.id, *problem))
         self._register(row)
 
-    def _decide(self, row: Row) -> None:
-        """Look for the first broken rule in the order of §5, then give the row its effect."""
+    def _decide(self, row: Row) -> _Problem | None:
+        """Look for the first broken rule in the order of §5; without one, give the row its effect."""
         value, state = row.value, self.state
         written_op = value.get("op")
         op = read_op(written_op)
         if not is_empty(op) and (not isinstance(op, str) or op not in _KNOWN_OPS):
-            raise _Stop("E_INVALID_OP")
+            return "E_INVALID_OP", None
         if missing_field(value, hashed=row.hashed) is not None:
-            raise _Stop("E_MISSING_FIELD")
+            return _MISSING
         if mistyped_field(value) is not None:
-            raise _Stop("E_CONSTRAINT_VIOLATED", "bad_value")
+            return _BAD_VALUE
         payload: dict[str, Any] = value["payload"]
-        if value["id"] in state.signals:
-            raise _Stop("E_DUPLICATE_ID")
         key = value.get("source_key")
-        if not is_empty(key) and key in state.source_keys:
-            raise _Stop("E_DUPLICATE_ID")
+        if value["id"] in state.signals or (key and key in state.source_keys):
+            return "E_DUPLICATE_ID", None
         if read_kind(written_op, payload) in CITING_KINDS and not parents_of(value):
-            raise _Stop("E_CITATION_REQUIRED")
-        self._check_references(written_op, op, payload)
+            return "E_CITATION_REQUIRED", None
+        problem = self._unmet_reference(written_op, op, payload)
+        if problem is not None:
+            return problem
+        if op in ON_COMMITMENT:
+            return self._step(row, op, payload)
         if op == "commit":
             self._create(row, payload)
-        elif op == "annotate":
-            if read_kind(written_op, payload) == "dismiss":
-                state.dismissed.add(required_value(written_op, payload, "target"))
-        elif op in ON_COMMITMENT:
-            self._step(row, op, payload)
+        elif op == "annotate" and read_kind(written_op, payload) == "dismiss":
+            state.dismissed.add(read_target(written_op, payload))
+        return None
 
-    def _check_references(self, written_op: Any, op: str, payload: dict[str, Any]) -> None:
+    def _unmet_reference(self, written_op: Any, op: str, payload: dict[str, Any]) -> _Problem | None:
+        """Look at the required references only, in the order of §5, step 9."""
         state = self.state
         if op in ON_COMMITMENT:
             commitment = payload["commitment"]
             if commitment not in state.commitments:
                 signal = state.signals.get(commitment)
-                wrong = signal is not None and signal.op != "commit"
-                raise _Stop("E_REF_NOT_FOUND", "wrong_kind" if wrong else "absent")
-        for name in ("source", "evidence", "target"):
-            if name in _REQUIRED_REFERENCES[op] and (required_value(written_op, payload, name) not in state.signals):
-                raise _Stop("E_REF_NOT_FOUND", "absent")
+                return _WRONG_KIND if signal is not None and signal.op != "commit" else _ABSENT
+        name = _SECOND_REFERENCE.get(op)
+        if name is not None and required_value(written_op, payload, name) not in state.signals:
+            return _ABSENT
+        return None
 
     def _create(self, row: Row, payload: dict[str, Any]) -> None:
         value = row.value
@@ -240,16 +244,17 @@ class Replay:
             last_ts=value["ts"],
         )
 
-    def _step(self, row: Row, op: str, payload: dict[str, Any]) -> None:
+    def _step(self, row: Row, op: str, payload: dict[str, Any]) -> _Problem | None:
         value = row.value
         record = self.state.commitments[payload["commitment"]]
         cell = step(record.state, record.owner, value["actor"], column_of(op, payload))
         if cell.code is not None:
-            raise _Stop(cell.code, cell.detail)
+            return cell.code, cell.detail
         if cell.effect == "approve" and not approval_matches(record, payload):
-            raise _Stop("E_CONSTRAINT_VIOLATED", "bad_state")
+            return _BAD_STATE
         self._effect(cell, record, row, payload)
         record.last_row, record.last_actor, record.last_ts = value["id"], value["actor"], value["ts"]
+        return None
 
     def _effect(self, cell: Cell, record: Commitment, row: Row, payload: dict[str, Any]) -> None:
         value, state = row.value, self.state
@@ -300,29 +305,27 @@ class Replay:
         value, state = row.value, self.state
         if row.id is None or row.id in state.signals:
             return
-        written_op = value.get("op")
-        op = read_op(written_op)
-        payload = value.get("payload")
-        actor, ts = value.get("actor"), value.get("ts")
+        op, payload, ts = value.get("op"), value.get("payload"), value.get("ts")
+        share = self._share
         state.signals[row.id] = Signal(
             row.line,
-            op if isinstance(op, str) else None,
-            read_kind(written_op, payload) if isinstance(payload, dict) else None,
-            actor if isinstance(actor, str) else None,
-            ts if isinstance(ts, str) else None,
-            depth_of(parents_of(value), state.signals),
+            share(read_op(op)),
+            share(read_kind(op, payload)) if type(payload) is dict else None,
+            share(value.get("actor")),
+            ts if type(ts) is str else None,
+            depth_of(parents_of(value), state.signals) if "trace" in value else 0,
         )
         key = value.get("source_key")
-        if isinstance(key, str) and key:
+        if key and isinstance(key, str):
             state.source_keys.setdefault(key, row.id)
 
+    def _share(self, text: Any) -> str | None:
+        """Return one object for equal texts: a ledger has few operations, kinds and actors and many rows."""
+        return self._shared.setdefault(text, text) if type(text) is str else None
 
-_REQUIRED_REFERENCES: Final[dict[str, frozenset[str]]] = {op: frozenset() for op in OPS} | {
-    "commit": frozenset({"source"}),
-    "submit": frozenset({"evidence"}),
-    "close": frozenset({"evidence"}),
-    "annotate": frozenset({"target"}),
-}
+
+_SECOND_REFERENCE: Final = {"commit": "source", "submit": "evidence", "close": "evidence", "annotate": "target"}
+"""The required reference beside ``commitment``, by operation."""
 
 
 def read_kind(written_op: Any, payload: dict[str, Any]) -> str | None:
