@@ -23,7 +23,7 @@ from troth.ledger.fields import (
 )
 from troth.ledger.hashing import row_hash
 from troth.ledger.machine import step
-from troth.ledger.replay import Commitment, State, approval_matches, column_of, depth_of, parents_of
+from troth.ledger.replay import Commitment, State, approval_matches, column_of, parents_of
 from troth.ledger.rows import MAX_ROW_BYTES
 from troth.ledger.trust import human_stamp
 from troth.ledger.values import envelope_problem, is_human, unportable
@@ -334,7 +334,7 @@ def _complete(
         row["trust"] = trust
     if "trace" in row:
         trace = {name: item for name, item in row["trace"].items() if name not in ("children", "causalDepth")}
-        trace["causalDepth"] = depth_of(parents_of(value), state.signals)
+        trace["causalDepth"] = state.depth_of(parents_of(value))
         row["trace"] = trace
     row["hash"] = row_hash(row)
     size = len(row_bytes(row))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple
 
@@ -151,6 +151,11 @@ class State:
         for identifier, signal in self.signals.items():
             if signal.op == "capture" and identifier not in self.cited and identifier not in self.dismissed:
                 yield identifier
+
+    def depth_of(self, parents: Sequence[str]) -> int:
+        """Return the causal depth of a row with these parents (§8 [D27])."""
+        signals = self.signals
+        return depth_of(parents, {name: signals[name].depth for name in parents if name in signals})
 
     def as_json(self) -> dict[str, Any]:
         """Return commitments in file order and anomalies, as two implementations compare them."""
@@ -313,7 +318,7 @@ class Replay:
             share(read_kind(op, payload)) if type(payload) is dict else None,
             share(value.get("actor")),
             ts if type(ts) is str else None,
-            depth_of(parents_of(value), state.signals) if "trace" in value else 0,
+            state.depth_of(parents_of(value)) if "trace" in value else 0,
         )
         key = value.get("source_key")
         if key and isinstance(key, str):
@@ -347,15 +352,9 @@ def parents_of(value: dict[str, Any]) -> list[str]:
     return [parent for parent in parents if isinstance(parent, str) and parent]
 
 
-def depth_of(parents: Iterable[str], signals: dict[str, Signal]) -> int:
-    """Return the causal depth: 0 without parents, else one more than the deepest known parent's (§8 [D27])."""
-    depth = -1
-    found = False
-    for parent in parents:
-        found = True
-        signal = signals.get(parent)
-        depth = max(depth, signal.depth if signal is not None else 0)
-    return depth + 1 if found else 0
+def depth_of(parents: Iterable[str], depths: Mapping[str, int]) -> int:
+    """Return the causal depth: 0 without parents, else 1 + the deepest parent's; unknown ones count as 0 (§8)."""
+    return max((1 + depths.get(parent, 0) for parent in parents), default=0)
 
 
 def column_of(op: str, payload: dict[str, Any]) -> Column:
