@@ -20,7 +20,7 @@ from troth.core.errors import Place, Refused
 from troth.core.ids import RandomHex, new_id, system_random
 from troth.core.instants import Clock, format_instant, system_clock
 from troth.ledger.operations import Candidate
-from troth.observer.protected import Entry, changed_entries, entries_of
+from troth.observer.protected import entries_of
 from troth.stores.durable import read_regular, replace_whole
 
 if TYPE_CHECKING:
@@ -35,6 +35,8 @@ VERIFIER: Final = f"urn:troth:verifier:{__version__}"
 
 EXITS: Final = {"supported": 0, "contradicted": 1, "not_established": 3}
 
+CONTRACT: Final = "contract.json"
+SEAL: Final = "seal.json"
 RECEIPT: Final = "receipt.json"
 REPORT: Final = "report.json"
 _CONTRACT_LIMIT: Final = 1 << 24
@@ -131,21 +133,9 @@ def read_contract(path: Path) -> tuple[bytes, dict[str, Any]]:
         ) from None  # fmt: skip
 
 
-def require_sealed_start(entries: Sequence[Entry], files: Mapping[str, str], workspace: Path) -> None:
-    """Refuse to start on a tree that already differs from the contract: the agent would be blamed for it.
-
-    Raises:
-        Refused: ``E_START_DIFFERS`` naming the first entry.
-    """
-    broken = changed_entries(entries, files)
-    if broken:
-        raise Refused(
-            "E_START_DIFFERS",
-            f"the workspace differs from the contract before the run: {broken[0].path}"
-            + (f" and {len(broken) - 1} more" if broken[1:] else ""),
-            place=Place(file=str(workspace)),
-            remedy="Put it back, or seal the contract anew.",
-        )
+def _read_seal(path: Path) -> bytes | None:
+    """Return the side report of sealing that lies beside a contract, if one does."""
+    return read_regular(path, _CONTRACT_LIMIT, "E_CONTRACT_MISSING", "the seal's report") if path.exists() else None
 
 
 def run_commitment(
@@ -182,12 +172,14 @@ def run_commitment(
         Refused: an operation's code, ``E_START_DIFFERS``, or a code of the observer's; nothing was run.
         Busy: ``E_RUN_BUSY``.
     """
+    from troth.observer.seal import require_start
     from troth.observer.tree import snapshot
 
     bench = _Bench(workspace, store, Runs(workspace.folder), show, tell, clock, random_hex)
     data, record = read_contract(contract_file)
+    seal = _read_seal(contract_file.parent / SEAL)
     with bench.runs.exclusively():
-        require_sealed_start(entries_of(record), snapshot(workspace.root).files, workspace.root)
+        require_start(entries_of(record), snapshot(workspace.root), workspace.root)
         target = _target(store, commitment, new, actor)
         _claim(store, target, actor)
         run_id = new_id("run_", lambda name: bench.runs.path(name).exists(), random_hex)
@@ -202,7 +194,9 @@ def run_commitment(
             options=asdict(options),
         )
         folder = bench.runs.create(state)
-        replace_whole(folder / "contract.json", data)
+        replace_whole(folder / CONTRACT, data)
+        if seal is not None:
+            replace_whole(folder / SEAL, seal)
         return _from_start(bench, state)
 
 
@@ -289,7 +283,7 @@ def _from_start(bench: _Bench, state: RunState) -> Outcome:
 
     options = options_of(state)
     folder = bench.runs.path(state.id)
-    entries = entries_of(json.loads((folder / "contract.json").read_bytes()))
+    entries = entries_of(json.loads((folder / CONTRACT).read_bytes()))
     private = folder / "private"
     private.mkdir(mode=0o700)
     observed = observe(
@@ -355,8 +349,9 @@ def _grade(bench: _Bench, state: RunState) -> RunState:
             place=Place(file=str(bench.workspace.root)),
             remedy=f"Put it back, or clear the run with: troth release {state.commitment}",
         )
+    seal = _read_seal(folder / SEAL)
     graded = grade(
-        (folder / "contract.json").read_bytes(),
+        (folder / CONTRACT).read_bytes(),
         bench.workspace.root,
         folder / "private" / "start",
         tree_sha256=tree["tree_sha256"],
@@ -364,6 +359,8 @@ def _grade(bench: _Bench, state: RunState) -> RunState:
         invocation_id=state.id,
         inside=str(bench.workspace.root),
         repeats=options_of(state).repeats,
+        seal=json.loads(seal) if seal is not None else None,
+        scratch=folder / "private",
     )
     replace_whole(folder / "grade.json", graded.record)
     replace_whole(folder / REPORT, record_bytes({"grade": graded.report, "isolation": graded.isolation}))

@@ -14,6 +14,7 @@ from troth.core.errors import Refused
 if TYPE_CHECKING:
     from troth.airlock.run import Outcome
     from troth.airlock.runs import RunState
+    from troth.stores.workspace import Workspace
 
 COLOURS = {"supported": "green", "contradicted": "red", "not_established": "yellow"}
 
@@ -66,14 +67,14 @@ def run_cmd(
     annotated; one that establishes nothing is recorded with what was missing. A person or a tier approves.
     """
     from troth.airlock.run import RunOptions, resume_run, run_commitment
-    from troth.cli.options import actor_of, open_store
+    from troth.cli.options import Notes, acting
+    from troth.stores.jsonl import JsonlStore
     from troth.observer.ready import require_observer
 
     require_observer()
-    workspace, ledger = open_store(store)
-    if workspace is None:
-        raise Refused("E_NO_WORKSPACE", "a run needs a workspace, not a bare ledger file", remedy="Run: troth init")
-    who = actor_of(actor, workspace)
+    workspace = _workspace(store)
+    ledger = JsonlStore.open(workspace.root, notify=Notes())
+    who = acting(actor, ledger)
     show = None if quiet else ((2, 2) if as_json else (1, 2))
     tell = (lambda text: note(f"troth: {text}")) if sys.stderr.isatty() and not quiet else (lambda text: None)
     if resume is not None:
@@ -113,6 +114,12 @@ def run_cmd(
     return _answer(outcome, as_json)
 
 
+def _workspace(where: str | None) -> Workspace:
+    from troth.stores.workspace import find_workspace, workspace_at
+
+    return find_workspace(Path.cwd()) if where is None else workspace_at(Path(where))
+
+
 def _split(words: tuple[str, ...], new: str | None) -> tuple[str | None, tuple[str, ...]]:
     # click takes the `--` away, so what stood before it is told by whether a commitment was needed at all.
     if new is not None:
@@ -147,10 +154,8 @@ def _answer(outcome: Outcome, as_json: bool) -> int:
 def runs_cmd(store: str | None, only_open: bool, as_json: bool) -> int:
     """List the workspace's runs, oldest first, with their verdicts."""
     from troth.airlock.runs import Runs
-    from troth.cli.options import open_store
 
-    workspace, _ = open_store(store)
-    states = [] if workspace is None else Runs(workspace.folder).states()
+    states = Runs(_workspace(store).folder).states()
     states = [state for state in states if state.open or not only_open]
     if as_json:
         emit_json({"runs": [_as_json(state) for state in states]})

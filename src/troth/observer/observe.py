@@ -181,6 +181,8 @@ def observe(request: Request, *, clock: Clock = system_clock, tell: Callable[[st
             remedy="Run: troth doctor", place=Place(str(workspace)),
         )  # fmt: skip
     tell("reading the trace")
+    if not trace_file.exists():
+        trace_file.touch(mode=0o600)  # a tracer that wrote nothing is a tracer that was lost
     after = snapshot(workspace, before=before)
     report = read_trace(
         trace_file,
@@ -189,6 +191,7 @@ def observe(request: Request, *, clock: Clock = system_clock, tell: Callable[[st
         agent_argv=request.argv,
         known_paths=before.files.keys() | before.symlinks.keys(),
         quiet_paths=(CLAIMS,),
+        known_links=before.symlinks,
     )
     if report.root_exit is None and not report.events and report.tracer == "complete":
         raise Refused(

@@ -246,3 +246,14 @@ def refusal(missing: Sequence[Missing]) -> Refused:
         remedy=f"Mend it with: {first.remedy}{more}" if first.code != "not-linux" else first.remedy,
         detail=[entry.as_json() for entry in missing],
     )
+
+
+def require_observer() -> None:
+    """Refuse where observing cannot work.
+
+    Raises:
+        Refused: as :func:`refusal` says.
+    """
+    missing = observer_ready()
+    if missing:
+        raise refusal(missing)
