@@ -57,7 +57,7 @@ class Remarks:
         if is_empty(written):
             return
         instant = parse_instant(written) if isinstance(written, str) else None
-        if instant is None:
+        if instant is None or not isinstance(written, str):
             self._warn(row, "bad_timestamp")
             return
         if not written.endswith("Z"):
