@@ -12,12 +12,12 @@ import pytest
 
 HEAVY = [
     "asyncio", "concurrent", "email", "http", "hypothesis", "importlib.metadata", "logging", "multiprocessing",
-    "pydoc", "pytest", "rich", "ruamel", "sqlite3", "ssl", "tomllib", "unittest", "urllib.request", "xml",
+    "pydoc", "pytest", "rich", "sqlite3", "ssl", "tomllib", "unittest", "urllib.request", "xml",
 ]  # fmt: skip
 """Modules that cost milliseconds and that no command needs before it does something that uses them."""
 
-HEAVY_FOR_HELP = [*HEAVY, "difflib", "hashlib", "msgspec", "orjson", "pathlib", "subprocess", "tempfile"]
-"""What is fine for a command at work, and not for telling its name."""
+HEAVY_FOR_HELP = [*HEAVY, "difflib", "hashlib", "msgspec", "orjson", "pathlib", "ruamel", "subprocess", "tempfile"]
+"""What is fine for a command at work (a workspace's config.yaml is read with ruamel), and not for telling its name."""
 
 PROBE = """
 import contextlib, io, json, sys

@@ -17,7 +17,7 @@ _PROGRAMS: Final = (
     # (program, arguments that print its version, what it is for)
     ("strace", "--version", "watches what an agent does"),
     ("bwrap", "--version", "keeps an agent and a grading in a sandbox"),
-    ("git", "--version", "optional: many agents use it; troth itself does not"),
+    ("git", "--version", "optional: reads a revision that is named as a reference; many agents use it"),
 )
 
 
