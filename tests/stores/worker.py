@@ -43,6 +43,18 @@ def main(mode: str, where: str, *words: str) -> None:
     if mode == "once":
         say("begin")
         say({"ack": capture(store, words[0])})
+    elif mode == "limited":
+        # A file size limit makes the kernel write a part and then refuse: a real short write.
+        import resource
+
+        limit = store.ledger_file.stat().st_size + int(words[0])
+        resource.setrlimit(resource.RLIMIT_FSIZE, (limit, resource.RLIM_INFINITY))
+        try:
+            say({"ack": capture(store, "x" * 200)})
+        except TrothError as fault:
+            say({"code": fault.code, "message": str(fault)})
+        resource.setrlimit(resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
+        say({"ack": capture(store, "after")})
     elif mode == "many":
         say("ready")
         sys.stdin.readline()

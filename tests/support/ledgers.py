@@ -4,15 +4,25 @@ from __future__ import annotations
 
 import hashlib
 import itertools
+import os
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
+import troth
 from troth.ledger.operations import Candidate
 from troth.stores.jsonl import JsonlStore
 from troth.stores.workspace import create_workspace
 
+SOURCES = str(Path(troth.__file__).resolve().parents[1])
 START = datetime(2026, 1, 1, tzinfo=UTC)
+
+
+def environment(**more: str) -> dict[str, str]:
+    """Return the environment for a process that imports the package these tests test, from any folder."""
+    kept = {name: value for name, value in os.environ.items() if name != "TROTH_ACTOR"}
+    paths = [SOURCES, *filter(None, [os.environ.get("PYTHONPATH")])]
+    return kept | {"PYTHONPATH": os.pathsep.join(paths)} | more
 
 
 def ticking() -> Callable[[], datetime]:
