@@ -199,12 +199,13 @@ def check_cmd(where: Path, workspace: Path | None, as_json: bool) -> int:
     is malformed.
     """
     from troth.core.digests import sha256_hex
-    from troth.observer.protected import changed_entries, entries_of
+    from troth.observer.protected import entries_of, unmet_entries
     from troth.observer.tree import snapshot
 
     path, data, record = _read(where)
     root = (workspace or _workspace_above(Path.cwd()) or Path.cwd()).resolve()
-    changed = [entry.path for entry in changed_entries(entries_of(record), snapshot(root).files)]
+    tree = snapshot(root)
+    changed = [entry.path for entry in unmet_entries(entries_of(record), tree.files, tree.symlinks)]
     fault = _statement_fault(path, data)
     holds = not changed and fault is None
     if as_json:

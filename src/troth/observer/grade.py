@@ -257,7 +257,7 @@ def grade(
     contract = records.contract(parse(contract_bytes, "contract"))
     entries = entries_of(contract)
     start = snapshot(sealed_start)
-    require_start(entries, start.files, sealed_start)
+    require_start(entries, start, sealed_start)
     tree = snapshot(final_tree, before=final)
     if tree.digest != tree_sha256:
         raise Refused(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -59,6 +59,19 @@ def changed(entry: Entry, files: Mapping[str, str]) -> bool:
 def changed_entries(entries: Iterable[Entry], files: Mapping[str, str]) -> list[Entry]:
     """Return the entries whose protected bytes the tree does not have, in their order."""
     return [entry for entry in entries if changed(entry, files)]
+
+
+def unmet_entries(entries: Iterable[Entry], files: Mapping[str, str], links: Collection[str] = ()) -> list[Entry]:
+    """Return the entries that a start does not meet, in their order.
+
+    Stricter than ``changed_entries``: a file or link at the very path of a folder entry lies not beneath it, so no tree
+    digest shows it; at a path that was sealed as absent it is just what must not be there.
+    """
+    return [
+        entry
+        for entry in entries
+        if changed(entry, files) or (entry.kind == "directory" and (entry.path in files or entry.path in links))
+    ]
 
 
 def entries_of(contract: Mapping[str, Any]) -> tuple[Entry, ...]:

@@ -22,7 +22,7 @@ from troth.observer.commands import Bench, CommandRun, run_command
 from troth.observer.contract_source import CODE, Acceptance, ContractSource, Protect, read_source
 from troth.observer.copies import CACHES, WorkCopy, copy_workspace, differing, put_back
 from troth.observer.mutants import Adequacy, Baseline, Progress, measure, mutable_files
-from troth.observer.protected import Entry, changed_entries, directory_digest
+from troth.observer.protected import Entry, directory_digest, unmet_entries
 from troth.observer.reference import materialise
 from troth.observer.runners import recognise
 from troth.observer.tree import Snapshot, snapshot
@@ -421,13 +421,13 @@ def seal_contract(
     return write_sealed(sealed, out, replace_other=replace_other)
 
 
-def require_start(entries: Sequence[Entry], files: Mapping[str, str], place: Path) -> None:
+def require_start(entries: Sequence[Entry], start: Snapshot, place: Path) -> None:
     """Refuse a tree that does not have what the contract sealed.
 
     Raises:
         Refused: ``E_START_DIFFERS`` naming the entries.
     """
-    broken = changed_entries(entries, files)
+    broken = unmet_entries(entries, start.files, start.symlinks)
     if broken:
         raise Refused(
             "E_START_DIFFERS",
