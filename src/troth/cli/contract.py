@@ -113,10 +113,12 @@ def seal_cmd(source: Path, workspace: Path | None, out: Path | None, as_json: bo
     """
     from troth.observer.contract_source import read_source
     from troth.observer.ready import observer_ready, refusal
-    from troth.observer.seal import seal, write_sealed
+    from troth.observer.seal import refuse_other, seal, write_sealed
 
     parsed = read_source(source)
     root, folder = _places(source, workspace, out, parsed.contract_id)
+    if not options["yes"]:
+        refuse_other(parsed, folder)
     missing = observer_ready()
     if missing:
         raise refusal(missing)

@@ -1,9 +1,10 @@
 """What a sandboxed command may use, and by what that is enforced.
 
 Memory, file size and core dumps are resource limits of the kernel, set by ``prlimit`` inside the sandbox before the
-program. The number of processes is one too where the kernel counts them by user namespace; it does not hold for a
-sandbox that root started, so a watch outside counts the sandbox's processes as well and ends the sandbox above the
-limit. Time is a clock outside. The program cannot raise or leave any of them.
+program. Processes are counted by a watch outside, which ends the sandbox above the limit: so it is known that the
+verifier ended it, while a program that is refused a process fails as if by itself. Where the kernel counts by user
+namespace it has a limit too, far higher, against a burst that is faster than the watch; that one does not hold for a
+sandbox which root started. Time is a clock outside. The program cannot raise or leave any of them.
 """
 
 from __future__ import annotations
@@ -27,6 +28,9 @@ WATCH_SECONDS: Final = 0.05
 
 _NPROC_SINCE: Final = (5, 14)
 """Kernel from which RLIMIT_NPROC counts the processes of one user namespace and not all of the user's."""
+
+_BURST: Final = 8
+"""How many times the limit the kernel lets through; it counts threads as well, the watch does not."""
 
 _EXEC_FAILED: Final = (126, 127)
 
@@ -65,7 +69,7 @@ def limited(argv: Sequence[str], limits: RunLimits) -> list[str]:
         "--core=0",
     ]
     if counts_processes():
-        options.append(f"--nproc={_at_most(limits.processes, resource.RLIMIT_NPROC)}")
+        options.append(f"--nproc={_at_most(limits.processes * _BURST, resource.RLIMIT_NPROC)}")
     return [program, *options, "--", *argv]
 
 
@@ -91,9 +95,7 @@ def described(limits: RunLimits) -> dict[str, Any]:
             "memory": "RLIMIT_DATA of each process",
             "file": "RLIMIT_FSIZE of each process",
             "output": "reader outside the sandbox; what is beyond is dropped",
-            "processes": "RLIMIT_NPROC, and a count outside the sandbox"
-            if kernel_counts
-            else "count outside the sandbox",
+            "processes": "count outside the sandbox" + (", RLIMIT_NPROC against bursts" if kernel_counts else ""),
         },
     }
 

@@ -93,15 +93,21 @@ def materialise(reference: str | Path, workspace: Path, target: Path) -> dict[st
     process = _git(workspace, "archive", "--format=tar", commit, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     assert process.stdout is not None
     assert process.stderr is not None
+    words = ""
     try:
         with process.stdout, process.stderr:
-            _unpack(process.stdout, raw)
-            words = process.stderr.read(2000).decode("utf-8", "backslashreplace").strip()
-    except tarfile.TarError as fault:
-        words = str(fault)
+            try:
+                _unpack(process.stdout, raw)
+                # What tar leaves unread is padding; git must be able to write it.
+                while process.stdout.read(1 << 16):
+                    pass
+            except tarfile.TarError as fault:
+                words = str(fault)
+            words = process.stderr.read(2000).decode("utf-8", "backslashreplace").strip() or words
     finally:
-        process.kill() if process.poll() is None and process.stdout.closed is False else None
-    if process.wait(timeout=_GIT_SECONDS) != 0:
+        # Both pipes are closed: whatever git still writes ends it.
+        code = process.wait(timeout=_GIT_SECONDS)
+    if code != 0 or words:
         raise Refused(CODE, f"git could not lay out {commit[:12]}: {words}", place=Place(str(workspace)))
     copy_workspace(raw, snapshot(raw), target)
     shutil.rmtree(raw)

@@ -368,6 +368,31 @@ def _write_whole(path: Path, data: bytes) -> None:
         os.close(folder)
 
 
+def refuse_other(source: ContractSource, out: Path) -> None:
+    """Refuse before any work when a contract from another source stands where this one would go.
+
+    Raises:
+        Refused: ``E_CONTRACT_EXISTS``.
+    """
+    import json
+
+    try:
+        known = json.loads((out / SEAL_FILE).read_bytes()) if (out / CONTRACT_FILE).exists() else None
+    except (OSError, ValueError):
+        known = {}
+    if known is not None and not (isinstance(known, dict) and known.get("source_sha256") == source.sha256):
+        raise _another(out / CONTRACT_FILE)
+
+
+def _another(place: Path) -> Refused:
+    return Refused(
+        "E_CONTRACT_EXISTS",
+        "another sealed contract stands there",
+        remedy="Replace it with --yes, or name another folder with --out.",
+        place=Place(str(place)),
+    )
+
+
 def write_sealed(sealed: Sealed, out: Path, *, replace_other: bool = False) -> Path:
     """Write the three files into a folder and return the contract's path; the contract itself is written last.
 
@@ -382,12 +407,7 @@ def write_sealed(sealed: Sealed, out: Path, *, replace_other: bool = False) -> P
     target = out / CONTRACT_FILE
     try:
         if target.exists() and not replace_other and target.read_bytes() != sealed.contract:
-            raise Refused(
-                "E_CONTRACT_EXISTS",
-                "another sealed contract stands there",
-                remedy="Replace it with --yes, or name another folder with --out.",
-                place=Place(str(target)),
-            )
+            raise _another(target)
         out.mkdir(parents=True, exist_ok=True)
         _write_whole(out / SEAL_FILE, record_bytes(dict(sealed.seal)))
         _write_whole(out / STATEMENT_FILE, sealed.statement)
