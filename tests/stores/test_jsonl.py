@@ -7,6 +7,7 @@ import os
 import threading
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -14,7 +15,7 @@ from support.ledgers import capture, commitment, fresh
 from troth.core.canonical import row_bytes
 from troth.core.errors import Busy, DoesNotHold, Refused
 from troth.ledger.operations import Candidate
-from troth.stores import jsonl, memory
+from troth.stores import jsonl, lines, memory
 from troth.stores.jsonl import JsonlStore, Note
 from troth.stores.lock import WriteLock
 
@@ -224,13 +225,13 @@ def test_a_reader_reports_a_tail_that_stays_torn(tmp_path: Path, monkeypatch: py
 
 def _counting_chain(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     fed: list[int] = []
-    real = memory.ChainReader.feed
+    real = memory.ChainReader.feed_block
 
-    def feed(self: memory.ChainReader, raw: bytes, terminated: bool = True) -> object:
-        fed.append(len(raw))
-        return real(self, raw, terminated)
+    def feed_block(self: memory.ChainReader, block: bytes, *rest: Any) -> None:
+        fed.append(block.count(b"\n") + 1)
+        real(self, block, *rest)
 
-    monkeypatch.setattr(memory.ChainReader, "feed", feed)
+    monkeypatch.setattr(memory.ChainReader, "feed_block", feed_block)
     return fed
 
 
@@ -243,9 +244,9 @@ def test_an_unchanged_file_is_not_read_again(tmp_path: Path, monkeypatch: pytest
         capture(store)
     assert fed == []
     assert store.read().verification.verified == 10
-    assert len(fed) == 10  # the verifier catches up when somebody asks, from the file's own bytes
+    assert sum(fed) == 10  # the verifier catches up when somebody asks, from the file's own bytes
     assert store.read().verification.verified == 10
-    assert len(fed) == 10
+    assert sum(fed) == 10
 
 
 def test_of_a_grown_file_only_the_new_rows_are_verified(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -258,7 +259,7 @@ def test_of_a_grown_file_only_the_new_rows_are_verified(tmp_path: Path, monkeypa
     capture(other)
     fed = _counting_chain(monkeypatch)
     capture(store)
-    assert len(fed) == 2  # its own last row, lazily, and the other's
+    assert sum(fed) == 2  # its own last row, lazily, and the other's
     assert store.read().verification.verified == 9
     assert other.read().head == store.read().head == JsonlStore.open(tmp_path).read().head
 
@@ -291,12 +292,12 @@ def test_a_ledger_that_was_cut_or_replaced_is_read_anew(tmp_path: Path) -> None:
     store = fresh(tmp_path)
     for number in range(4):
         capture(store, f"n {number}")
-    lines = _lines(store)
-    store.ledger_file.write_bytes(b"\n".join(lines[:2]) + b"\n")
+    old = _lines(store)
+    store.ledger_file.write_bytes(b"\n".join(old[:2]) + b"\n")
     capture(store, "after")
     assert [row.value["payload"]["body"] for row in store.read().rows] == ["n 0", "n 1", "after"]
     new = tmp_path / "new"
-    new.write_bytes(lines[0] + b"\n")
+    new.write_bytes(old[0] + b"\n")
     new.replace(store.ledger_file)
     capture(store, "again")
     assert [row.value["payload"]["body"] for row in store.read().rows] == ["n 0", "again"]
@@ -479,6 +480,33 @@ def test_rows_are_a_sequence(tmp_path: Path) -> None:
         rows[7]
     capture(store)
     assert len(rows) == 7
+
+
+def test_rows_are_found_again_in_a_long_ledger(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(memory, "LANDMARK_BYTES", 700)
+    monkeypatch.setattr(lines, "CHUNK", 900)
+    store = fresh(tmp_path)
+    ids = [capture(store, f"n {number}") for number in range(40)]
+    for rows in (store.read().rows, JsonlStore.open(tmp_path).read().rows):
+        assert len(rows) == 40
+        assert [row.id for row in rows] == ids
+        for index in range(-40, 40):
+            assert rows[index].id == ids[index]
+            assert rows.at_line(index % 40 + 1).id == ids[index]
+        for cut in (slice(-3, None), slice(5, 9), slice(None, None, -7), slice(30, 10, -3), slice(9, 2), slice(0, 1)):
+            assert [row.id for row in rows[cut]] == ids[cut]
+
+
+def test_an_endless_line_between_rows_costs_no_row(tmp_path: Path) -> None:
+    store = fresh(tmp_path)
+    first, second = capture(store, "one"), capture(store, "two")
+    old = store.ledger_file.read_bytes().split(b"\n")
+    store.ledger_file.write_bytes(old[0] + b"\n" + b"x" * (3 << 20) + b"\n" + old[1] + b"\n")
+    snapshot = store.read()
+    assert [(fault.line, fault.fault) for fault in snapshot.verification.faults] == [(2, "malformed")]
+    assert [(row.line, row.id) for row in snapshot.rows] == [(1, first), (3, second)]
+    assert [row.id for row in snapshot.rows[-2:]] == [first, second]
+    assert snapshot.rows.at_line(3).id == second
 
 
 def test_rows_of_a_replaced_file_are_refused(tmp_path: Path) -> None:

@@ -11,13 +11,21 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from troth.stores import lines as lines_module
-from troth.stores.lines import KEPT, PrefixDigest, physical_lines
+from troth.stores.lines import KEPT, PrefixDigest, blocks, physical_lines
 
 
-def _read(path: Path, start: int = 0, digest: PrefixDigest | None = None) -> list[tuple[int, bytes, bool]]:
+def _blocks(path: Path, start: int = 0, digest: PrefixDigest | None = None) -> list[tuple[int, bytes, bool]]:
     fd = os.open(path, os.O_RDONLY)
     try:
-        return list(physical_lines(fd, start, digest))
+        return list(blocks(fd, start, digest))
+    finally:
+        os.close(fd)
+
+
+def _lines(path: Path, start: int = 0) -> list[tuple[bytes, bool]]:
+    fd = os.open(path, os.O_RDONLY)
+    try:
+        return list(physical_lines(fd, start))
     finally:
         os.close(fd)
 
@@ -38,13 +46,15 @@ def test_lines_are_those_of_a_split_whatever_the_chunk(scratch: Path, data: byte
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(lines_module, "CHUNK", chunk)
         digest = PrefixDigest()
-        found = _read(scratch, 0, digest)
-    assert [raw for _, raw, whole in found if whole] == expected
-    assert [raw for _, raw, whole in found if not whole] == ([rest] if rest else [])
+        found = _blocks(scratch, 0, digest)
+        lines = _lines(scratch)
+    assert [raw for raw, whole in lines if whole] == expected
+    assert [raw for raw, whole in lines if not whole] == ([rest] if rest else [])
     offset = 0
-    for after, raw, whole in found:
-        assert after == offset + len(raw) + whole
+    for after, block, whole in found:
+        assert data[offset:after] == block + b"\n" * whole
         offset = after
+    assert offset == len(data)
     assert digest.digest() == hashlib.sha256(data[: len(data) - len(rest)]).digest()
 
 
@@ -54,12 +64,12 @@ def test_the_digest_continues_over_several_scans(scratch: Path, parts: list[byte
     cut = data.draw(st.integers(0, len(whole)))
     digest = PrefixDigest()
     scratch.write_bytes(whole[:cut])
-    _read(scratch, 0, digest)
+    _blocks(scratch, 0, digest)
     digest.settle()
     covered = whole.rfind(b"\n", 0, cut) + 1
     assert digest.digest() == hashlib.sha256(whole[:covered]).digest()
     scratch.write_bytes(whole)
-    _read(scratch, covered, digest)
+    _blocks(scratch, covered, digest)
     assert digest.digest() == hashlib.sha256(whole).digest()
 
 
@@ -72,15 +82,16 @@ def test_a_line_of_any_length_costs_bounded_memory(scratch: Path) -> None:
     import tracemalloc
 
     tracemalloc.start()
-    found = _read(scratch)
+    lengths = [len(raw) for raw, _ in _lines(scratch)]
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
-    assert [len(raw) for _, raw, _ in found] == [5, KEPT, 4]
-    assert found[-1][0] == scratch.stat().st_size
+    assert lengths == [5, KEPT, 4]
+    assert _blocks(scratch)[-1][0] == scratch.stat().st_size
     assert peak < 8 << 20
 
 
 def test_a_scan_may_start_at_any_line(scratch: Path) -> None:
     scratch.write_bytes(b"one\ntwo\nthree")
-    assert _read(scratch, 4) == [(8, b"two", True), (13, b"three", False)]
-    assert _read(scratch, 13) == []
+    assert _lines(scratch, 4) == [(b"two", True), (b"three", False)]
+    assert _blocks(scratch, 4) == [(8, b"two", True), (13, b"three", False)]
+    assert _lines(scratch, 13) == []

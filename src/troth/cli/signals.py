@@ -175,7 +175,6 @@ def _append(
     meta: Mapping[str, Any] | None = None,
 ) -> int:
     """Append one signal and tell its id."""
-    from troth.ledger.replay import depth_of
     from troth.stores.requests import Request, candidate_of
 
     notes = Notes()
@@ -210,7 +209,7 @@ def _append(
         if measured is None:
             return candidate, None
         parents = candidate.trace["parent"] if candidate.trace else []
-        return candidate, measured.trust(depth_of(parents, snapshot.state.signals))
+        return candidate, measured.trust(snapshot.state.depth_of(parents))
 
     row = ledger.append_with(build, seen=options["seen"])
     _tell(row, measured, notes, as_json=options["as_json"])

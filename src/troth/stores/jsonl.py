@@ -21,6 +21,7 @@ from troth.core.errors import Place, Refused
 from troth.core.ids import RandomHex, system_random
 from troth.core.instants import Clock, system_clock
 from troth.ledger.chain import ChainReader, Verification
+from troth.ledger.fastpath import stretch
 from troth.ledger.operations import Candidate, admit
 from troth.stores import workspace as places
 from troth.stores.durable import (
@@ -32,7 +33,7 @@ from troth.stores.durable import (
     replace_whole,
     sync_file,
 )
-from troth.stores.lines import physical_lines
+from troth.stores.lines import blocks
 from troth.stores.lock import WAIT_SECONDS, WriteLock
 from troth.stores.memory import Identity, Memory, identity, identity_at
 from troth.stores.snapshot import Rows, Snapshot, well_formed
@@ -173,11 +174,14 @@ class JsonlStore:
         try:
             covered = 0
             for again in (True, False):
-                for after, raw, terminated in physical_lines(fd, covered):
-                    if not terminated and again and not well_formed(raw, chain.line + 1):
+                for after, block, terminated in blocks(fd, covered):
+                    if terminated:
+                        chain.feed_block(block, stretch(block, False))
+                    elif again and not well_formed(block, chain.line + 1):
                         time.sleep(RE_READ_SECONDS)
                         break
-                    chain.feed(raw, terminated)
+                    else:
+                        chain.feed(block, False)
                     covered = after
                 else:
                     break
@@ -205,7 +209,7 @@ class JsonlStore:
                     tail = memory.scan(fd)
                 after = identity(fd)
                 if tail is not None:
-                    memory.take(tail, after[2], terminated=False)
+                    memory.take_rest(tail, after[2])
                 # What changed while it was read is looked at again next time; so is an end without LF.
                 memory.identity = after if before == after and memory.size == after[2] else None
                 verification = memory.verification(fd)
@@ -330,7 +334,7 @@ class JsonlStore:
         if tail is not None:
             end = identity(fd)[2]
             if well_formed(tail, memory.chain.line + 1):
-                memory.take(tail, end, terminated=False)
+                memory.take_rest(tail, end)
             else:
                 self._set_aside(memory.size)
         memory.verification(fd)
@@ -391,7 +395,11 @@ class JsonlStore:
         return target
 
     def _snapshot(self, memory: Memory, verified: Callable[[], Verification]) -> Snapshot:
-        return Snapshot(Rows(self.ledger_file, memory.starts, memory.lines), memory.replay.state, verified)
+        return Snapshot(
+            Rows(self.ledger_file, memory.starts, memory.lines, memory.size, memory.count),
+            memory.replay.state,
+            verified,
+        )
 
     def _open(self, flags: int) -> int:
         return open_regular(self.ledger_file, flags, "E_NO_LEDGER", "the ledger")

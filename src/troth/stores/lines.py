@@ -9,7 +9,8 @@ from typing import Final
 
 from troth.core.strictjson import LEDGER_ROW
 
-CHUNK: Final = 1 << 20
+CHUNK: Final = 1 << 18
+"""Bytes read at once: large enough to be quick, small enough for a block to pass through the caches."""
 
 KEPT: Final = LEDGER_ROW.max_bytes + 16
 """Bytes kept of one line. A longer line is malformed by its size alone, whatever else it holds; the margin covers a
@@ -42,43 +43,55 @@ class PrefixDigest:
         return self._covered.digest()
 
 
-def physical_lines(fd: int, start: int, digest: PrefixDigest | None = None) -> Iterator[tuple[int, bytes, bool]]:
-    """Yield ``(offset after the line, bytes without the LF, terminated)`` for each line from ``start`` on.
+def blocks(
+    fd: int, start: int, digest: PrefixDigest | None = None, end: int | None = None
+) -> Iterator[tuple[int, bytes, bool]]:
+    """Yield ``(offset after the block, bytes, terminated)``: whole lines without their last LF, then what is left.
 
     Args:
         fd: open for reading; its position is used.
         start: offset of a line's first byte.
         digest: takes every chunk read.
+        end: stop reading there; by default at the end of the file.
 
-    A final line without LF comes with ``terminated`` false; nothing comes for zero bytes after the last LF. Of a
-    line longer than :data:`KEPT` only that many bytes are given.
+    What follows the last LF comes with ``terminated`` false; nothing comes for zero bytes there. Of a line longer
+    than :data:`KEPT` only that many bytes are given.
     """
     os.lseek(fd, start, os.SEEK_SET)
     offset = start
     carry = b""
-    carry_size = 0
-    while True:
-        chunk = os.read(fd, CHUNK)
-        if not chunk:
-            break
+    carry_size = 0  # as it stands in the file, where `carry` may have been cut
+    position = start
+    while chunk := os.read(fd, CHUNK if end is None else min(CHUNK, end - position)):
+        position += len(chunk)
         if digest is not None:
             digest.chunk(chunk)
-        lines = chunk.split(b"\n")
-        if carry_size:
-            head_size = carry_size + len(lines[0])
-            head = carry + lines[0][: max(0, KEPT - len(carry))]
-        else:
-            head = lines[0]
-            head_size = len(head)
-        if len(lines) == 1:
-            carry, carry_size = head, head_size
+        cut = chunk.rfind(b"\n")
+        if cut < 0:
+            carry += chunk[: max(0, KEPT - len(carry))]
+            carry_size += len(chunk)
             continue
-        offset += head_size + 1
-        yield offset, head, True
-        for raw in lines[1:-1]:
-            offset += len(raw) + 1
-            yield offset, raw, True
-        carry = lines[-1]
+        if carry_size > KEPT:
+            first = chunk.index(b"\n")
+            offset += carry_size + first + 1
+            yield offset, carry, True
+            if first < cut:
+                offset += cut - first
+                yield offset, chunk[first + 1 : cut], True
+        else:
+            offset += carry_size + cut + 1
+            yield offset, carry + chunk[:cut], True
+        carry = chunk[cut + 1 :]
         carry_size = len(carry)
     if carry_size:
         yield offset + carry_size, carry, False
+
+
+def physical_lines(fd: int, start: int, end: int | None = None) -> Iterator[tuple[bytes, bool]]:
+    """Yield ``(bytes without the LF, terminated)`` for each line from the offset ``start`` on; see :func:`blocks`."""
+    for _, block, terminated in blocks(fd, start, end=end):
+        if terminated:
+            for raw in block.split(b"\n"):
+                yield raw, True
+        else:
+            yield block, False

@@ -6,13 +6,17 @@ import hashlib
 import os
 from array import array
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from troth.core.errors import Refused
 from troth.ledger.chain import ChainReader, Verification
+from troth.ledger.fastpath import stretch
 from troth.ledger.replay import Replay
 from troth.ledger.rows import Row, row_of
-from troth.stores.lines import CHUNK, PrefixDigest, physical_lines
+from troth.stores.lines import CHUNK, PrefixDigest, blocks
+
+LANDMARK_BYTES: Final = 1 << 16
+"""Distance of the notes on where lines begin, so that a row can be found again without keeping every offset."""
 
 Identity = tuple[int, int, int, int, int]
 """Device, inode, size, modification and change times in nanoseconds."""
@@ -46,8 +50,9 @@ class Memory:
         self.chain = ChainReader(unhashed_prefix=unhashed_prefix)
         self.replay = Replay()
         self.digest = PrefixDigest() if digest else None
-        self.starts: array[int] = array("Q")
-        self.lines: array[int] = array("Q")
+        self.starts: array[int] = array("Q")  # landmarks: where some lines begin
+        self.lines: array[int] = array("Q")  # and which lines those are
+        self.count = 0  # rows replayed
         self.size = 0  # bytes replayed
         self.line = 0  # physical lines replayed
         self.last_hash = ""
@@ -60,26 +65,28 @@ class Memory:
     def scan(self, fd: int) -> bytes | None:
         """Take all terminated lines from where the last scan ended; return the unterminated rest, if any."""
         self._catch_up(fd)
-        for after, raw, terminated in physical_lines(fd, self.size, self.digest):
+        for after, block, terminated in blocks(fd, self.size, self.digest):
             if not terminated:
                 if self.digest is not None:
                     self.digest.settle()
-                return raw
-            self.take(raw, after)
+                return block
+            self._landmark()
+            self.chain.feed_block(block, stretch(block, True), self._replayed)
+            self._covered(after)
         return None
 
-    def take(self, raw: bytes, after: int, *, terminated: bool = True) -> None:
-        """Take one line that ends at the offset ``after``."""
-        row = self.chain.feed(raw, terminated)
+    def take_rest(self, raw: bytes, after: int) -> None:
+        """Take the unterminated rest of the file as its last line."""
+        self._landmark()
+        row = self.chain.feed(raw, False)
         if row is not None:
             self._replayed(row)
-        self._verification = None
-        self.size = self._checked = after
-        self.line = self.chain.line
-        self.open_end = not terminated
+        self._covered(after)
+        self.open_end = True
 
     def wrote(self, row: dict[str, Any], after: int) -> None:
         """Take a row that was admitted and written."""
+        self._landmark()
         self.line += 1
         self._replayed(row_of(self.line, row))
         self.last_hash = row["hash"]
@@ -111,16 +118,25 @@ class Memory:
 
     def _replayed(self, row: Row) -> None:
         self.replay.apply(row)
-        self.starts.append(self.size)
-        self.lines.append(row.line)
+        self.count += 1
+
+    def _landmark(self) -> None:
+        """Note where the next line begins, unless that is near the last note."""
+        if not self.starts or self.size - self.starts[-1] >= LANDMARK_BYTES:
+            self.starts.append(self.size)
+            self.lines.append(self.line + 1)
+
+    def _covered(self, after: int) -> None:
+        self.size = self._checked = after
+        self.line = self.chain.line
+        self._verification = None
 
     def _catch_up(self, fd: int) -> None:
         if self._checked == self.size:
             return
         self._verification = None
-        for after, raw, _ in physical_lines(fd, self._checked):
-            self.chain.feed(raw)
+        for after, block, _ in blocks(fd, self._checked, end=self.size):
+            self.chain.feed_block(block, stretch(block, False))
             self._checked = after
-            if after >= self.size:
-                return
-        raise Refused("E_UNREADABLE", "the ledger became shorter while it was read")
+        if self._checked != self.size or self.chain.line != self.line:
+            raise Refused("E_UNREADABLE", "the ledger changed while it was read")

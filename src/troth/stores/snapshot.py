@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import os
 from array import array
-from bisect import bisect_left
+from bisect import bisect_right
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import overload
 
@@ -35,13 +36,23 @@ def well_formed(raw: bytes, line: int) -> bool:
 
 
 class Rows(Sequence[Row]):
-    """The well-formed rows of a ledger in file order, parsed when they are asked for."""
+    """The well-formed rows of a ledger in file order, read again and parsed when they are asked for.
 
-    def __init__(self, path: Path, starts: array[int], lines: array[int]) -> None:
+    Args:
+        path: the ledger.
+        starts: landmarks: offsets of the first byte of some lines, ascending.
+        lines: the physical lines that begin there.
+        size: bytes that the rows reach to.
+        count: how many rows there are.
+    """
+
+    def __init__(self, path: Path, starts: array[int], lines: array[int], size: int, count: int) -> None:
         self._path = path
-        self._starts = starts  # offset of each row's first byte
-        self._lines = lines  # physical line of each row, ascending
-        self._count = len(lines)
+        self._starts = starts
+        self._lines = lines
+        self._landmarks = len(starts)
+        self._size = size
+        self._count = count
 
     def __len__(self) -> int:
         return self._count
@@ -51,25 +62,25 @@ class Rows(Sequence[Row]):
     @overload
     def __getitem__(self, index: slice) -> list[Row]: ...
     def __getitem__(self, index: int | slice) -> Row | list[Row]:
-        """Return one row, or a list of rows.
+        """Return one row, or a list of rows; those near the end are found quickly.
 
         Raises:
             IndexError: there is no such row.
             Refused: ``E_UNREADABLE`` when the file was replaced meanwhile.
         """
-        fd = open_regular(self._path, os.O_RDONLY, "E_NO_LEDGER", "the ledger")
-        try:
-            if isinstance(index, slice):
-                return [self._read(fd, at) for at in range(*index.indices(self._count))]
-            if not -self._count <= index < self._count:
-                raise IndexError(index)
-            return self._read(fd, index % self._count)
-        finally:
-            os.close(fd)
+        if isinstance(index, slice):
+            wanted = range(*index.indices(self._count))
+            if not wanted:
+                return []
+            least = min(wanted[0], wanted[-1])
+            rows = self._newest(self._count - least)
+            return [rows[at - least] for at in wanted]
+        if not -self._count <= index < self._count:
+            raise IndexError(index)
+        return self._newest(self._count - index % self._count)[0]
 
     def __iter__(self) -> Iterator[Row]:
-        for first in range(0, self._count, 1000):
-            yield from self[first : first + 1000]
+        return self._from(0, self._landmarks)
 
     def at_line(self, line: int) -> Row:
         """Return the row of a physical line.
@@ -77,19 +88,43 @@ class Rows(Sequence[Row]):
         Raises:
             KeyError: no well-formed row stands there.
         """
-        index = bisect_left(self._lines, line, 0, self._count)
-        if index == self._count or self._lines[index] != line:
-            raise KeyError(line)
-        return self[index]
+        mark = bisect_right(self._lines, line, 0, self._landmarks) - 1
+        for row in self._from(max(mark, 0), max(mark, 0) + 1):
+            if row.line == line:
+                return row
+        raise KeyError(line)
 
-    def _read(self, fd: int, index: int) -> Row:
-        line = self._lines[index]
-        for _, raw, _ in physical_lines(fd, self._starts[index]):
-            try:
-                return row_of(line, parse_row(bare(raw, line)))
-            except JsonFault:
-                break
-        raise Refused("E_UNREADABLE", "the ledger was replaced while it was read", place=Place(file=str(self._path)))
+    def _newest(self, count: int) -> list[Row]:
+        found: list[Row] = []
+        mark = self._landmarks
+        while len(found) < count and mark > 0:
+            mark -= 1
+            found[:0] = self._from(mark, mark + 1)
+        if len(found) < count:
+            raise self._replaced()
+        return found[len(found) - count :]
+
+    def _from(self, mark: int, until: int) -> Iterator[Row]:
+        """Yield the rows from one landmark up to another."""
+        if mark >= self._landmarks:
+            return
+        end = self._starts[until] if until < self._landmarks else self._size
+        line = self._lines[mark] - 1
+        fd = open_regular(self._path, os.O_RDONLY, "E_NO_LEDGER", "the ledger")
+        try:
+            if os.fstat(fd).st_size < end:
+                raise self._replaced()
+            for raw, _ in physical_lines(fd, self._starts[mark], end):
+                line += 1
+                text = bare(raw, line)
+                if text:
+                    with suppress(JsonFault):
+                        yield row_of(line, parse_row(text))
+        finally:
+            os.close(fd)
+
+    def _replaced(self) -> Refused:
+        return Refused("E_UNREADABLE", "the ledger was replaced while it was read", place=Place(file=str(self._path)))
 
 
 class Snapshot:
