@@ -93,7 +93,7 @@ def materialise(reference: str | Path, workspace: Path, target: Path) -> dict[st
     process = _git(workspace, "archive", "--format=tar", commit, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     assert process.stdout is not None
     assert process.stderr is not None
-    words = ""
+    broken: str | None = None
     try:
         with process.stdout, process.stderr:
             try:
@@ -102,13 +102,13 @@ def materialise(reference: str | Path, workspace: Path, target: Path) -> dict[st
                 while process.stdout.read(1 << 16):
                     pass
             except tarfile.TarError as fault:
-                words = str(fault)
-            words = process.stderr.read(2000).decode("utf-8", "backslashreplace").strip() or words
+                broken = str(fault)
+            words = process.stderr.read(2000).decode("utf-8", "backslashreplace").strip()
     finally:
         # Both pipes are closed: whatever git still writes ends it.
         code = process.wait(timeout=_GIT_SECONDS)
-    if code != 0 or words:
-        raise Refused(CODE, f"git could not lay out {commit[:12]}: {words}", place=Place(str(workspace)))
+    if code != 0 or broken is not None:
+        raise Refused(CODE, f"git could not lay out {commit[:12]}: {words or broken}", place=Place(str(workspace)))
     copy_workspace(raw, snapshot(raw), target)
     shutil.rmtree(raw)
     return {"kind": "revision", "commit": commit}
