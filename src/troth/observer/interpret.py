@@ -13,7 +13,7 @@ from typing import Final
 
 from troth.observer.journal import Journal, printable, text_of
 from troth.observer.names import FILE, SPECIAL, Names
-from troth.observer.processes import Place, Process, Task, execute, start
+from troth.observer.processes import Mapping, Place, Process, Task, execute, start
 from troth.observer.reading import Kind, Recording
 from troth.observer.syscalls import ESCAPES, FORMS, IOCTL_WRITES, NETWORK, Form
 from troth.observer.trace import Call, descriptor, split_call, split_list, string, unescape
@@ -70,7 +70,7 @@ class Interpreter:
             "open": self._open, "creat": self._open, "write": self._write_call, "truncate": self._truncate,
             "create": self._mkdir, "special": self._mknod, "rename": self._rename, "link": self._link,
             "symlink": self._symlink, "unlink": self._unlink, "chmod": self._chmod, "acl": self._acl,
-            "mmap": self._mmap, "bind": self._bind, "ioctl": self._ioctl, "aio": self._aio,
+            "mmap": self._mmap, "munmap": self._munmap, "bind": self._bind, "ioctl": self._ioctl, "aio": self._aio,
         }  # fmt: skip
 
     def run(self, recording: Recording) -> None:
@@ -352,7 +352,7 @@ class Interpreter:
             self.names.add(path)
 
     def _write_call(self, call: Call, form: Form) -> None:
-        if call.result == b"0":
+        if call.result == b"0" and call.name != b"fallocate":
             return
         path = self._shown(call.arguments[form.descriptor])
         if path is None or self.names.get(path) is SPECIAL:
@@ -458,18 +458,29 @@ class Interpreter:
         if b"PROT_WRITE" in call.arguments[2]:
             self._wrote(path)
             if self._inside_name(path) is not None:
-                self._process.mapped[path] = self.journal.programs
+                self._process.mapped[call.result] = Mapping(path, self._others(self._process))
         elif path in self._opened_both_ways and self._inside_name(path) is not None:
             raise Unclear(f"a shared mapping could have been made writable unseen: {printable(path)[:200]}")
 
-    def _unmapped(self, process: Process) -> None:
-        """A process ends, or becomes another program: the last time that it could write what it had mapped."""
-        for path, programs in process.mapped.items():
-            if programs == self.journal.programs:
-                self._wrote(path)
-            elif programs >= 0 or not process.programs:
-                name = printable(path)[:200]
-                self.journal.unresolved.add(f"mmap: written unseen, if at all, while other programs ran: {name}")
+    def _munmap(self, call: Call, _form: Form) -> None:
+        mapping = self._process.mapped.pop(call.arguments[0], None)
+        if mapping is not None:
+            self._unmapped(mapping)
+
+    def _unmapped(self, mapping: Mapping) -> None:
+        """A mapping ends: the last time that it could be written.
+
+        Where other commands started programs meanwhile, a write put down now would make their claims stale, perhaps
+        falsely, and none put down would hide one that did: that it cannot be told is what is true.
+        """
+        if mapping.others == self._others(self._process):
+            self._wrote(mapping.path)
+        else:
+            name = printable(mapping.path)[:200]
+            self.journal.unresolved.add(f"mmap: {name} could be written unseen while other programs ran")
+
+    def _others(self, process: Process) -> int:
+        return self.journal.programs - (process.command.programs if process.command is not None else 0)
 
     def _bind(self, call: Call, _form: Form) -> None:
         found = _UNIX.search(call.arguments[1])
@@ -522,8 +533,9 @@ class Interpreter:
         self._set_up = False
         if root:
             whole, known = self._argv, True
-        if process.mapped:
-            self._unmapped(process)
+        if not process.inherited:
+            for mapping in process.mapped.values():
+                self._unmapped(mapping)
         execute(process, name or b"", whole, root=root)
         if root:
             self.root = process
@@ -537,6 +549,8 @@ class Interpreter:
             raise Unclear("a command whose arguments the trace does not show whole as UTF-8")
         identifier, position = self.journal.program(self._now, text, process.origin)
         process.programs.append(position)
+        if command is not None:
+            command.programs += 1
         if command is not None and command.origin is None:
             command.origin = identifier
 
@@ -557,8 +571,8 @@ class Interpreter:
         process.ended = status
         if not process.agent:
             return
-        if process.mapped:
-            self._unmapped(process)
+        for mapping in process.mapped.values():
+            self._unmapped(mapping)
         for position in process.programs:
             self.journal.exited(position, status)
 

@@ -181,11 +181,23 @@ class Place:
 class Command:
     """A process that the root or a persistent shell started, with everything it starts (§13.1).
 
-    ``origin`` is the id of its first recorded ``exec``, once there is one.
+    ``origin`` is the id of its first recorded ``exec``, once there is one; ``programs`` counts them.
     """
 
     head: Process
     origin: str | None = None
+    programs: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Mapping:
+    """A workspace file that a process can write without a call.
+
+    ``others`` is how many programs other commands had started when it was mapped.
+    """
+
+    path: bytes
+    others: int
 
 
 @dataclass(slots=True, eq=False)
@@ -200,8 +212,8 @@ class Process:
         shell: its program reads commands from its input or a terminal.
         programs: positions of its recorded ``exec`` events, to be given its exit status.
         ended: its exit status.
-        mapped: workspace files that it can write through a mapping, each with the count of programs started
-            before it was mapped; inherited ones have -1.
+        mapped: its shared mappings of workspace files by their address, as the tracer wrote it.
+        inherited: its mappings are those of the process that forked it.
         handles: paths of descriptors opened only as handles, by number; empty for a file that has no name.
     """
 
@@ -213,7 +225,8 @@ class Process:
     shell: bool = False
     programs: list[int] = field(default_factory=list)
     ended: int | None = None
-    mapped: dict[bytes, int] = field(default_factory=dict)
+    mapped: dict[bytes, Mapping] = field(default_factory=dict)
+    inherited: bool = False
     handles: dict[int, bytes] = field(default_factory=dict)
 
     @property
@@ -242,7 +255,7 @@ def start(clone: Clone) -> None:
     if clone.thread:
         task.process = parent
         return
-    child = Process(task, agent=parent.agent, mapped=dict.fromkeys(parent.mapped, -1), handles=dict(parent.handles))
+    child = Process(task, agent=parent.agent, mapped=dict(parent.mapped), inherited=True, handles=dict(parent.handles))
     if parent.root and not parent.shell:
         child.root = child.copy = True
     elif parent.persistent_shell:
@@ -262,6 +275,7 @@ def execute(process: Process, program: bytes, argv: list[bytes], *, root: bool) 
         root: it is the agent's own first program.
     """
     process.mapped.clear()
+    process.inherited = False
     process.handles.clear()
     process.shell = is_persistent_shell(program, argv)
     if root:

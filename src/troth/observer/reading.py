@@ -86,19 +86,26 @@ class _Class(IntEnum):
     PROCESS = 6
     FORM = 7
     ESCAPE = 8
+    MUNMAP = 9
 
 
 _CLASS: Final[dict[bytes, _Class]] = {
     **dict.fromkeys(NO_EFFECT | UNNAMED_NO_EFFECT, _Class.SKIP),
     **{
-        name: {"open": _Class.OPEN, "write": _Class.WRITE, "mmap": _Class.MMAP}.get(form.kind, _Class.FORM)
+        name: {
+            "open": _Class.OPEN,
+            "write": _Class.WRITE,
+            "mmap": _Class.MMAP,
+            "munmap": _Class.MUNMAP,
+        }.get(form.kind, _Class.FORM)
         for name, form in FORMS.items()
     },
     **dict.fromkeys(PROCESS, _Class.PROCESS),
     **dict.fromkeys(CLONES, _Class.CLONE),
     **dict.fromkeys(NETWORK, _Class.NETWORK),
     **dict.fromkeys(ESCAPES, _Class.ESCAPE),
-    # Where the written descriptor is not the first argument, the line is taken apart.
+    # Where the written descriptor is not the first argument, or the result no count, the line is taken apart.
+    b"fallocate": _Class.FORM,
     b"copy_file_range": _Class.FORM,
     b"splice": _Class.FORM,
 }
@@ -114,6 +121,7 @@ class _Reader:
     def __init__(self) -> None:
         self.recording = Recording()
         self.now = 0
+        self.shared: set[bytes] = set()
         self.halves: dict[int, tuple[bytes, bytes, Clone | None]] = {}
 
     # --- one line ---
@@ -248,6 +256,10 @@ class _Reader:
             return self.write(task, name, text)
         elif found is _Class.MMAP:
             if b"MAP_SHARED" not in text:
+                return True
+            self.shared.add(text[text.rfind(b" ") + 1 :])
+        elif found is _Class.MUNMAP:
+            if text[7 : text.find(b",")] not in self.shared:
                 return True
         elif found is _Class.NETWORK and b"sa_family" not in text:
             return True
