@@ -14,6 +14,7 @@ import tarfile
 from pathlib import Path
 
 import pytest
+
 from support.frontdoor import Answer, troth
 from support.observing import needs_observer
 

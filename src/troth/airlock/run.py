@@ -267,7 +267,9 @@ def _target(store: JsonlStore, commitment: str | None, new: str | None, actor: s
     matches = [known[commitment]] if commitment in known else [c for i, c in known.items() if i.startswith(commitment)]
     if len(matches) != 1:
         what = "no commitment" if not matches else f"{len(matches)} commitments"
-        raise Refused("E_REF_NOT_FOUND", f"{what} of that name: {commitment!r}", detail="absent", remedy="See: troth status")
+        raise Refused(
+            "E_REF_NOT_FOUND", f"{what} of that name: {commitment!r}", detail="absent", remedy="See: troth status"
+        )
     return matches[0].id
 
 

@@ -18,6 +18,8 @@ def tell_run(folder: Path, predicate: Mapping[str, Any], measured: Mapping[str, 
         lines.append("the agent was interrupted")
     if not measured.get("claims"):
         lines.append("the agent claimed nothing")
-    lines += [f"line {number} of the claims is no claim: {why}" for number, why in measured.get("claim_lines_refused", ())]
+    lines += [
+        f"line {number} of the claims is no claim: {why}" for number, why in measured.get("claim_lines_refused", ())
+    ]
     lines += [f"not seen whole: {fault}" for fault in measured.get("coverage_faults", ())]
     return sentence(predicate["verdict"]["reason"]), lines

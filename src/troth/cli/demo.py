@@ -73,7 +73,9 @@ def play(folder: Path, agents: Sequence[tuple[str, str]] = AGENTS, *, tell: Any 
         tell(f"agent:{script}: {what}")
         _lay_out_task(workspace_folder)
         commitment = store.append(
-            Candidate("commit", "human:support", {"body": f"Fix empty cart checkout ({script})", "source": observed["id"]})
+            Candidate(
+                "commit", "human:support", {"body": f"Fix empty cart checkout ({script})", "source": observed["id"]}
+            )
         )
         outcome = run_commitment(
             workspace,
@@ -133,7 +135,9 @@ def _draw(result: Mapping[str, Any]) -> None:
 
 
 @click.command("demo", epilog="Example: troth demo --keep ./demo")
-@click.option("--keep", type=click.Path(path_type=Path), help="Make the workspace in this new folder and leave it there.")
+@click.option(
+    "--keep", type=click.Path(path_type=Path), help="Make the workspace in this new folder and leave it there."
+)
 @click.option("--json", "as_json", is_flag=True, help="One JSON object.")
 def demo_cmd(keep: Path | None, as_json: bool) -> int:
     """Watch an honest agent's work close on evidence, and four dishonest agents' work be contradicted.

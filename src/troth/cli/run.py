@@ -38,11 +38,31 @@ def _contract_file(named: Path) -> Path:
 @click.option("--store", "--ledger", "store", metavar="PATH", help="Another workspace folder.")
 @click.option("--timeout", type=click.FloatRange(min=1), default=3600.0, show_default=True, help="Seconds.")
 @click.option("--network", is_flag=True, help="Let the agent reach the network.")
-@click.option("--allow-read", multiple=True, type=click.Path(exists=True, path_type=Path, resolve_path=True), help="A further path the agent may read.")
-@click.option("--allow-write", multiple=True, type=click.Path(exists=True, path_type=Path, resolve_path=True), help="A further path the agent may write (an effect outside).")
-@click.option("--env", "env", multiple=True, metavar="NAME", help="A variable handed on; its value stands in no record.")
-@click.option("--claims", "claims", type=click.Path(path_type=Path, dir_okay=False), help="A claims file kept by the harness.")
-@click.option("--repeats", type=click.IntRange(1, 20), default=1, show_default=True, help="Grade so many times; runs that disagree establish nothing.")
+@click.option(
+    "--allow-read",
+    multiple=True,
+    type=click.Path(exists=True, path_type=Path, resolve_path=True),
+    help="A further path the agent may read.",
+)
+@click.option(
+    "--allow-write",
+    multiple=True,
+    type=click.Path(exists=True, path_type=Path, resolve_path=True),
+    help="A further path the agent may write (an effect outside).",
+)
+@click.option(
+    "--env", "env", multiple=True, metavar="NAME", help="A variable handed on; its value stands in no record."
+)
+@click.option(
+    "--claims", "claims", type=click.Path(path_type=Path, dir_okay=False), help="A claims file kept by the harness."
+)
+@click.option(
+    "--repeats",
+    type=click.IntRange(1, 20),
+    default=1,
+    show_default=True,
+    help="Grade so many times; runs that disagree establish nothing.",
+)
 @click.option("--with-launch", is_flag=True, help="Name the two launch records in the receipt.")
 @click.option("--submit-anyway", is_flag=True, help="Submit also when the records establish nothing.")
 @click.option("--keep-trace", is_flag=True, help="Keep the raw trace and the agent's output (they can hold secrets).")
@@ -68,8 +88,8 @@ def run_cmd(
     """
     from troth.airlock.run import RunOptions, resume_run, run_commitment
     from troth.cli.options import Notes, acting
-    from troth.stores.jsonl import JsonlStore
     from troth.observer.ready import require_observer
+    from troth.stores.jsonl import JsonlStore
 
     require_observer()
     workspace = _workspace(store)
@@ -84,9 +104,7 @@ def run_cmd(
         return _answer(outcome, as_json)
     commitment, agent = _split(words, new)
     if contract is None:
-        raise Refused(
-            "E_USAGE", "a run needs --contract", remedy="Seal one with: troth contract seal FILE.toml"
-        )
+        raise Refused("E_USAGE", "a run needs --contract", remedy="Seal one with: troth contract seal FILE.toml")
     outcome = run_commitment(
         workspace,
         ledger,

@@ -177,6 +177,30 @@ def _root_arguments(spec: SandboxSpec) -> list[str]:
     return arguments
 
 
+def _proc_arguments() -> list[str]:
+    """Return what covers the parts of ``/proc`` that are not about processes.
+
+    The kernel asks there for a user id, not for a capability: to it, the sandbox of a run that root started is root
+    still, and could rewrite ``/proc/sys/kernel/core_pattern``. ``/proc/sys`` is left to read; other folders are emptied,
+    files that not everybody may read are blank, and those that could be written are read-only.
+    """
+    arguments: list[str] = []
+    for entry in sorted(os.scandir("/proc"), key=lambda item: item.name):
+        if entry.name.isdigit() or entry.is_symlink():
+            continue
+        if entry.name == "sys":
+            arguments += ["--ro-bind", entry.path, entry.path]
+        elif entry.is_dir(follow_symlinks=False):
+            arguments += ["--tmpfs", entry.path, "--remount-ro", entry.path]
+        else:
+            mode = entry.stat(follow_symlinks=False).st_mode
+            if not mode & 0o004:
+                arguments += ["--ro-bind", "/dev/null", entry.path]
+            elif mode & 0o222:
+                arguments += ["--ro-bind", entry.path, entry.path]
+    return arguments
+
+
 def bwrap_argv(spec: SandboxSpec, argv: Sequence[str], *, extra: Sequence[str] = ()) -> list[str]:
     """Return the whole argument vector of bubblewrap that runs ``argv`` in this sandbox.
 
@@ -186,7 +210,7 @@ def bwrap_argv(spec: SandboxSpec, argv: Sequence[str], *, extra: Sequence[str] =
     arguments = ["bwrap", *_root_arguments(spec)]
     arguments += ["--ro-bind", str(private / "etc" / "passwd"), "/etc/passwd"]
     arguments += ["--ro-bind", str(private / "etc" / "group"), "/etc/group"]
-    arguments += ["--proc", "/proc", "--dev", "/dev"]
+    arguments += ["--proc", "/proc", *_proc_arguments(), "--dev", "/dev"]
     arguments += ["--bind", str(private / "tmp"), "/tmp"]  # noqa: S108 - the sandbox's own private folder
     arguments += ["--bind", str(private / "home"), HOME]
     for path in spec.read_only:
