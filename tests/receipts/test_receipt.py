@@ -424,7 +424,7 @@ STATEMENT_FAULTS: list[tuple[str, Edit]] = [
     ("statement_predicate_differs", put("predicate.task", "another")),
     ("statement_predicate_differs", drop("predicate.task")),
     ("statement_predicate_differs", put("predicate.more", 1)),
-    ("statement_predicate_differs", put("predicate.adequacy.killed", 3.0)),
+    ("statement_predicate_differs", put("predicate.adequacy.killed", 3.5)),
     ("statement_predicate_differs", put("predicate.acceptance.0.argv", ["x"])),
 ]
 
@@ -462,6 +462,7 @@ def test_numbers_of_a_statement_are_not_booleans() -> None:
     draft = value("contract", put("adequacy", {"mutants": 1, "killed": 1}))(Draft())
     assert contract_verdict(stated(draft=draft)) == "valid"
     assert contract_verdict(stated(put("predicate.adequacy.killed", True), draft)) == "statement_predicate_differs"
+    assert contract_verdict(stated(put("predicate.adequacy.killed", 1.0), draft)) == "valid"
 
 
 def test_contract_codes_invalidate_a_statement_and_come_before_its_binding() -> None:

@@ -135,14 +135,15 @@ def is_path(value: object) -> bool:
 
 
 def same_json(left: Any, right: Any) -> bool:
-    """Tell whether two parsed values are the same JSON value; ``1``, ``1.0`` and ``true`` all differ (§11)."""
-    if type(left) is not type(right):
-        return False
-    if type(left) is dict:
-        if left.keys() != right.keys():
-            return False
-        return all(same_json(value, right[name]) for name, value in left.items())
-    if type(left) is list:
+    """Tell whether two parsed values are the same JSON value.
+
+    Numbers are compared by value, so that ``1`` is ``1.0``; ``true`` is no number (§11 leaves both open).
+    """
+    if type(left) is bool or type(right) is bool:
+        return left is right
+    if type(left) is dict and type(right) is dict:
+        return left.keys() == right.keys() and all(same_json(value, right[name]) for name, value in left.items())
+    if type(left) is list and type(right) is list:
         return len(left) == len(right) and all(map(same_json, left, right))
     return bool(left == right)
 
