@@ -15,12 +15,9 @@ from troth.core.instants import format_instant
 from troth.observer.claims import Claims
 from troth.observer.events import TraceReport
 from troth.observer.tree import Snapshot
-
-MUTATIONS: Final = ("chmod", "create", "link", "rename", "truncate", "unlink", "write")
-"""The event types that change a file."""
+from troth.receipts.records import MUTATIONS
 
 PRODUCER: Final = "troth-observer"
-GRADER: Final = "troth-grader"
 CLAIMS_READER: Final = "troth-claims-reader"
 
 NOT_ASSERTED: Final = (
