@@ -10,6 +10,9 @@ from typing import Any, Final
 import click
 
 from troth.core.errors import TrothError
+from troth.core.words import printable
+
+__all__ = ["PRECEDENCE", "coloured", "emit_json", "note", "printable", "say", "tell_error", "worst"]
 
 PRECEDENCE: Final = (70, 75, 2, 1, 4, 3, 0)
 """Several inputs: the first of these that occurs is the exit status."""
@@ -24,23 +27,6 @@ def worst(codes: Iterable[int]) -> int:
 def emit_json(value: Any) -> None:
     """Print one JSON object on one line of stdout."""
     click.echo(json.dumps(value, ensure_ascii=False, separators=(", ", ": ")))
-
-
-def printable(text: str, limit: int = 2000) -> str:
-    """Return text from outside with control characters shown as escapes, so that it cannot drive a terminal.
-
-    Args:
-        text: whatever an agent, a file or a person wrote.
-        limit: longest result in characters; longer text is cut with an ellipsis.
-    """
-    if len(text) > limit:
-        text = text[: limit - 1] + "…"
-    if text.isprintable():
-        return text
-    return "".join(
-        char if char.isprintable() else char.encode("unicode_escape", "backslashreplace").decode("ascii")
-        for char in text
-    )
 
 
 def say(text: str = "") -> None:

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import json
-import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 import click
@@ -258,6 +257,8 @@ def _report(folder: str, found: Examination, judged_by: dict[str, Any]) -> dict[
 
 
 def _tell(report: Mapping[str, Any]) -> None:
+    from troth.receipts.telling import told_fact
+
     result = report["result"]
     say(f"{'member':<10}{printable(report['member'])}")
     if "refused" in result:
@@ -282,7 +283,7 @@ def _tell(report: Mapping[str, Any]) -> None:
         say(f"{story['claim_type']}: {_word(story['decision'])} {_basis(story)}")
         say(f"  {story['told']} [{story['reason']}]")
         for fact in story["facts"]:
-            for line in _told_fact(fact):
+            for line in told_fact(fact):
                 say(f"  - {line}")
         if "facts_left_out" in story:
             say(f"  - and {story['facts_left_out']} more")
@@ -312,75 +313,6 @@ def _basis(answer: Mapping[str, Any]) -> str:
     if "witness_scope" not in answer:
         return ""
     return f"(independent, {answer['witness_scope']})"
-
-
-def _command(argv: Sequence[str]) -> str:
-    return printable(shlex.join(argv), 300)
-
-
-def _told_fact(fact: Mapping[str, Any]) -> list[str]:
-    """Return a fact in one or two lines (done records §13.13)."""
-    return {
-        "claim": _told_claim,
-        "mutation": _told_mutation,
-        "changed": _told_changed,
-        "result": _told_result,
-        "record": _told_record,
-    }[fact["kind"]](fact)
-
-
-def _told_claim(fact: Mapping[str, Any]) -> list[str]:
-    command = _command(fact["argv"])
-    claimed = f", claimed exit {fact['exit']}" if "exit" in fact else ""
-    if fact["outcome"] == "unmatched":
-        return [f"not observed: {command}{claimed}"]
-    if fact["outcome"] == "unseen":
-        return [f"exit not seen: {command}{claimed}"]
-    if fact["outcome"] == "mismatch":
-        seen = ", ".join(str(code) for code in fact["observed_exits"])
-        return [f"contradicted: {command}{claimed}, observed exit {seen}"]
-    lines = [f"stale: {command} ran at {fact['last_run']['time']} (step {fact['last_run']['step']})"]
-    write = fact.get("written_after")
-    if write is not None:
-        by = f" by {_command(fact['written_by'])}" if fact["written_by"] else ""
-        names = printable(" -> ".join(write[end] for end in ("path", "target") if end in write))
-        lines[0] += f", then {names} was written ({write['type']}, {write['time']}, step {write['step']}){by}"
-    return [*lines, f"run it again to mend that: {command}"]
-
-
-def _told_mutation(fact: Mapping[str, Any]) -> list[str]:
-    event = fact["event"]
-    by = f" by {_command(fact['by_command'])}" if fact["by_command"] else ""
-    entry = "" if fact["protected_by"] == fact["name"] else f", protected as {printable(fact['protected_by'])}"
-    return [f"{printable(fact['name'])}{entry}: {event['type']} at {event['time']} (step {event['step']}){by}"]
-
-
-def _told_changed(fact: Mapping[str, Any]) -> list[str]:
-    return [f"{fact['entry']} {printable(fact['path'])} is not what the contract sealed ({fact['sha256'][:12]}…)"]
-
-
-def _told_result(fact: Mapping[str, Any]) -> list[str]:
-    text = f"{printable(fact['id'])}: {_command(fact['argv'])}"
-    if "exit" in fact:
-        text += f" ended with exit {fact['exit']}"
-    if "graded_argv" in fact:
-        text += f"; graded was {_command(fact['graded_argv'])}"
-    return [text]
-
-
-def _told_record(fact: Mapping[str, Any]) -> list[str]:
-    lines = []
-    if "why" in fact:
-        lines.append(f"{fact['role']} ({printable(fact['file'])}): {fact['why']}")
-    for name, both in fact.get("differs", {}).items():
-        says, asked = (printable(json.dumps(both[side], ensure_ascii=False), 200) for side in ("record", "asked"))
-        lines.append(f"{fact['role']}: {name} is {says}, asked for is {asked}")
-    if "not_visible" in fact:
-        lines.append(f"not visible to the observer: {', '.join(fact['not_visible'])}")
-    if "coverage" in fact:
-        gaps = "".join(f", gap {gap['start']} to {gap['end']}" for gap in fact["gaps"])
-        lines.append(f"coverage is {fact['coverage']}{gaps}")
-    return lines
 
 
 # --- show ---

@@ -1,0 +1,28 @@
+"""Text from outside made harmless, and argument vectors as a person would write them."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Sequence
+
+
+def printable(text: str, limit: int = 2000) -> str:
+    """Return text from outside with control characters shown as escapes, so that it cannot drive a terminal.
+
+    Args:
+        text: whatever an agent, a file or a person wrote.
+        limit: longest result in characters before escaping; longer text is cut with an ellipsis.
+    """
+    if len(text) > limit:
+        text = text[: limit - 1] + "…"
+    if text.isprintable():
+        return text
+    return "".join(
+        char if char.isprintable() else char.encode("unicode_escape", "backslashreplace").decode("ascii")
+        for char in text
+    )
+
+
+def command_line(argv: Sequence[str], limit: int = 300) -> str:
+    """Return an argument vector as a shell would take it, made harmless and cut."""
+    return printable(shlex.join(argv), limit)
