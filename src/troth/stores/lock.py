@@ -9,6 +9,7 @@ from __future__ import annotations
 import errno
 import os
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
@@ -111,11 +112,12 @@ class WriteLock:
         """Let the lock go."""
         _unlock(self._fd)
 
-    def close(self) -> None:
+    def close(self, _close: Callable[[int], None] = os.close) -> None:
         """Close the lock file; the next use opens it again."""
+        # The function is held by the default value: when the interpreter ends, names of modules may be gone.
         fd, self._fd = self._fd, -1
         if fd >= 0:
-            os.close(fd)
+            _close(fd)
 
     def __del__(self) -> None:
         """Close the lock file."""

@@ -1,0 +1,170 @@
+"""Verification of a large ledger on several cores, with the same answer as on one.
+
+What a stretch of lines amounts to depends on its bytes alone (:func:`troth.ledger.fastpath.stretch`), so other
+processes look at stretches and this one joins them in file order. A stretch with anything to report is looked at
+again here, line by line.
+"""
+
+from __future__ import annotations
+
+import os
+from collections import deque
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from troth.ledger.chain import ChainReader
+from troth.ledger.fastpath import Stretch, stretch
+from troth.stores.durable import O_CLOEXEC, O_NOFOLLOW
+from troth.stores.lines import blocks
+
+if TYPE_CHECKING:
+    from concurrent.futures import Future
+
+WORTH_BYTES: Final = 32 << 20
+"""A smaller file is verified before other processes have started."""
+
+SHARE_BYTES: Final = 4 << 20
+"""What one process takes at once."""
+
+_WAITING: Final = 3
+"""Shares per process that may be under way or waiting to be joined; this bounds the memory."""
+
+
+class _Share(NamedTuple):
+    path: str
+    identity: tuple[int, int]
+    start: int
+    end: int
+
+
+class _Found(NamedTuple):
+    """A stretch in the form that travels cheaply between processes; ``hashes`` is empty when it is no stretch."""
+
+    after: int
+    first_link: str
+    hashes: str
+    ids: str
+
+
+def cores() -> int:
+    """Return how many cores this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+def feed_shares(chain: ChainReader, fd: int, path: Path, end: int, workers: int) -> int:
+    """Feed whole lines up to the last LF before ``end`` and return the offset reached.
+
+    Args:
+        chain: takes every line.
+        fd: the open ledger, for what has to be looked at here.
+        path: where other processes open it; one that finds another file there leaves its share to this one.
+        end: bytes to cover at most.
+        workers: processes to start.
+
+    Raises:
+        OSError: the ledger cannot be read.
+    """
+    from concurrent.futures import ProcessPoolExecutor
+    from multiprocessing import get_all_start_methods, get_context
+
+    found = os.fstat(fd)
+    identity = (found.st_dev, found.st_ino)
+    shares = (_Share(str(path), identity, start, stop) for start, stop in _ranges(fd, end))
+    # Fork is at hand at once; where it does not exist, the others import this module first.
+    context = get_context("fork" if "fork" in get_all_start_methods() else None)
+    waiting: deque[tuple[_Share, Future[list[_Found]]]] = deque()
+    reached = 0
+    with ProcessPoolExecutor(workers, mp_context=context) as pool:
+        for share in shares:
+            waiting.append((share, pool.submit(_examine, share)))
+            if len(waiting) >= workers * _WAITING:
+                reached = _join(chain, fd, *waiting.popleft())
+        while waiting:
+            reached = _join(chain, fd, *waiting.popleft())
+    return reached
+
+
+def _ranges(fd: int, end: int) -> Iterator[tuple[int, int]]:
+    """Yield consecutive ranges that end behind an LF."""
+    start = 0
+    while start < end:
+        probe = min(start + SHARE_BYTES, end)
+        stop = _behind_lf(fd, probe, end)
+        if stop is None:
+            # No LF any more: what precedes the probe may still hold some.
+            os.lseek(fd, start, os.SEEK_SET)
+            cut = os.read(fd, probe - start).rfind(b"\n")
+            if cut >= 0:
+                yield start, start + cut + 1
+            return
+        yield start, stop
+        start = stop
+
+
+def _behind_lf(fd: int, offset: int, end: int) -> int | None:
+    """Return the first offset from ``offset - 1`` on that stands behind an LF."""
+    offset -= 1
+    while offset < end:
+        os.lseek(fd, offset, os.SEEK_SET)
+        piece = os.read(fd, min(1 << 16, end - offset))
+        if not piece:
+            return None
+        at = piece.find(b"\n")
+        if at >= 0:
+            return offset + at + 1
+        offset += len(piece)
+    return None
+
+
+def _examine(share: _Share) -> list[_Found]:
+    """Look at one share, in another process."""
+    fd = os.open(share.path, os.O_RDONLY | O_CLOEXEC | O_NOFOLLOW)
+    try:
+        found = os.fstat(fd)
+        if (found.st_dev, found.st_ino) != share.identity:
+            return []
+        return [_packed(after, stretch(block, False)) for after, block, _ in blocks(fd, share.start, end=share.end)]
+    finally:
+        os.close(fd)
+
+
+def _packed(after: int, seen: Stretch | None) -> _Found:
+    if seen is None:
+        return _Found(after, "", "", "")
+    ids = "\n".join(seen.ids)
+    if ids.count("\n") != len(seen.ids) - 1:
+        return _Found(after, "", "", "")
+    return _Found(after, seen.first_link, "".join(seen.hashes), ids)
+
+
+def _unpacked(found: _Found) -> Stretch | None:
+    if not found.hashes:
+        return None
+    hashes = found.hashes
+    return Stretch(
+        found.first_link, [hashes[at : at + 64] for at in range(0, len(hashes), 64)], found.ids.split("\n"), []
+    )
+
+
+def _join(chain: ChainReader, fd: int, share: _Share, answer: Future[list[_Found]]) -> int:
+    """Join what was found in a share to the chain; return where it ends."""
+    offset = share.start
+    for found in answer.result():
+        seen = _unpacked(found)
+        if seen is None:
+            _look(chain, fd, offset, found.after)
+        else:
+            os.lseek(fd, offset, os.SEEK_SET)
+            chain.feed_block(os.read(fd, found.after - offset).removesuffix(b"\n"), seen)
+        offset = found.after
+    if offset < share.end:
+        _look(chain, fd, offset, share.end)
+    return share.end
+
+
+def _look(chain: ChainReader, fd: int, start: int, end: int) -> None:
+    for _, block, _ in blocks(fd, start, end=end):
+        chain.feed_block(block, stretch(block, False))
