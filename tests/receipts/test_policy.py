@@ -9,7 +9,7 @@ import pytest
 
 from receipts.codes import POLICY_CODES
 from receipts.faults import JSON_FAULTS, NOT_DIGESTS, NOT_INSTANTS, NOT_PATHS, drop, put, whole
-from support.receipt_members import CHECKS, HONEST, SUPPORTED, Draft, dump
+from support.receipt_members import CHECKS, HONEST, SUPPORTED, Draft, dump, sha
 from troth.receipts.member import MAX_BYTES, MappingMember, ReadFault
 from troth.receipts.verify import check_member
 
@@ -262,3 +262,22 @@ def test_a_length_of_exactly_the_limit_is_allowed() -> None:
     }
     files["grade.json"] += b" "
     assert check_member(MappingMember(files), ["acceptance_observed/v1"]) == {"refused": "case_artifact_unsafe"}
+
+
+@pytest.mark.parametrize("value", [True, 1.0])
+def test_a_role_bound_before_is_still_held_to_its_own_words(value: Any) -> None:
+    """Two checks bind one role; the second one's length equals the first's and is no integer."""
+    files = Draft().seal()
+    one = {"path": "contract.json", "sha256": sha(b"1"), "length": 1}
+    honest = put("artifacts.contract-file", one)
+    pinned = put("witnesses.contract-pin.sha256", "0" * 64)
+    edits = [
+        (stem, which, edit)
+        for stem in ("protected-paths", "acceptance")
+        for which, edit in (("case", honest), ("policy", pinned))
+    ]
+    files = {**sealed(*edits), "contract.json": b"1"}
+    names = ["protected_paths/v1", "acceptance_observed/v1"]
+    assert check_member(MappingMember(files), names).keys() == {"checks"}
+    bent = sealed(*edits, ("acceptance", "case", put("artifacts.contract-file.length", value)))
+    assert check_member(MappingMember({**bent, "contract.json": b"1"}), names) == {"refused": "case_artifact_length"}

@@ -90,6 +90,21 @@ class Bound(NamedTuple):
     available: bool
 
 
+class Seen(NamedTuple):
+    """A role as an earlier check of the same member bound it, so that equal words are not held to the rules again."""
+
+    entry: Record
+    bound: Bound
+
+    def same(self, pin: Any, artifacts: Record) -> bool:
+        """Tell whether pin and case entry are those of before; both hold nothing but text, and one integer."""
+        if pin != self.bound.pin:
+            return False
+        entry = artifacts.get(pin["artifact"])
+        # Equality does not tell true or 1.0 from 1.
+        return entry is not None and entry == self.entry and is_integer(entry["length"])
+
+
 class Assessment(NamedTuple):
     """What one check is asked, past all rules of §6."""
 
@@ -145,11 +160,16 @@ def _require_artifact(name: str, entry: Any) -> None:
         raise Broken("case_artifact_length", f"$.artifacts[{name!r}].length")
 
 
-def _bind(reader: MemberReader, role: str, witness: str, witnesses: Record, artifacts: Record) -> Bound:
+def _bind(
+    reader: MemberReader, role: str, witness: str, *, witnesses: Record, artifacts: Record, seen: dict[str, Seen]
+) -> Bound:
     """Bind one role (§6, *Binding one role*, steps 1-6)."""
     if witness not in witnesses:
         raise Broken("policy_witness_unknown", f"$.witnesses[{witness!r}]")
     pin = witnesses[witness]
+    before = seen.get(role)
+    if before is not None and before.same(pin, artifacts):
+        return before.bound
     pinned = role in PINNED
     if not (ORIGIN_PIN if pinned else PIN).holds(pin):
         raise Broken("policy_witness_fields", f"$.witnesses[{witness!r}]")
@@ -180,17 +200,24 @@ def _bind(reader: MemberReader, role: str, witness: str, witnesses: Record, arti
             raise Broken("policy_witness_vantage", f"$.witnesses[{witness!r}].vantage")
         if pin["witness_scope"] not in SCOPES:
             raise Broken("policy_witness_scope", f"$.witnesses[{witness!r}].witness_scope")
-    return Bound(role, path, pin, data is not None and digest == pin["sha256"])
+    bound = Bound(role, path, pin, data is not None and digest == pin["sha256"])
+    seen[role] = Seen(entry, bound)
+    return bound
 
 
-def assess(reader: MemberReader, kind: CheckKind) -> Assessment:
+def assess(reader: MemberReader, kind: CheckKind, seen: dict[str, Seen] | None = None) -> Assessment:
     """Read a check's case and policy from the member and bind its roles (§6).
+
+    Args:
+        reader: the member.
+        kind: the check.
+        seen: what earlier checks of this member bound, by role; added to.
 
     Raises:
         Broken: the first rule broken; the member is refused with its code.
     """
     try:
-        return _assess(reader, kind)
+        return _assess(reader, kind, {} if seen is None else seen)
     except Broken as fault:
         path = (fault.place.path if fault.place else None) or "$"
         in_policy = path.startswith(("$.witnesses", "$.assessments", "$.scope")) or "policy" in fault.code
@@ -198,7 +225,7 @@ def assess(reader: MemberReader, kind: CheckKind) -> Assessment:
         raise
 
 
-def _assess(reader: MemberReader, kind: CheckKind) -> Assessment:
+def _assess(reader: MemberReader, kind: CheckKind, seen: dict[str, Seen]) -> Assessment:
     case, policy = _read_pair(reader, kind)
     if not CASE.holds(case):
         raise Broken("case_fields")
@@ -235,7 +262,7 @@ def _assess(reader: MemberReader, kind: CheckKind) -> Assessment:
     if len(set(named)) != len(named):
         raise Broken("policy_witness_shared", place)
     bound = {
-        role: _bind(reader, role, witness, witnesses, artifacts)
+        role: _bind(reader, role, witness, witnesses=witnesses, artifacts=artifacts, seen=seen)
         for role, witness in zip(kind.roles, named, strict=True)
     }
     if len({role.pin["artifact"] for role in bound.values()}) != len(bound):

@@ -16,9 +16,7 @@ DECISIONS: Final[dict[str, str]] = {
     "protected_path_digest_changed": "The final tree's protected files are not those of the contract.",
     # acceptance_observed/v1
     "acceptance_passed_in_verifier": ("Every acceptance command passed when the verifier ran it on the final tree."),
-    "acceptance_failed_in_verifier": (
-        "An acceptance command failed when the verifier ran it on the final tree."
-    ),
+    "acceptance_failed_in_verifier": ("An acceptance command failed when the verifier ran it on the final tree."),
     "contract_adequacy_zero": (
         "The acceptance commands passed, but are not shown to tell a fix from doing nothing: no mutant was killed."
     ),
@@ -88,7 +86,7 @@ _RECEIPT: Final[dict[str, str]] = {
     "receipt_launch_coverage_differs": "Launch receipt and observation do not name one coverage.",
     "receipt_launch_coverage_overstated": ("The observation says it is complete, and the sensors report a lost event."),
     "receipt_external_effects_differ": "The receipt leaves out or alters effects outside the workspace.",
-    "receipt_check_not_recomputed": "The receipt's checks are not what the records give under the policy it is judged by.",
+    "receipt_check_not_recomputed": "The receipt's checks are not what records and policy give.",
     "receipt_verdict_not_derived": "The receipt's verdict does not follow from its checks.",
 }
 

@@ -24,7 +24,7 @@ from troth.receipts.member import (
     Member,
     ReadFault,
 )
-from troth.receipts.policy import ALL_CHECKS, CHECKS, POLICY_FILES, Assessment, assess
+from troth.receipts.policy import ALL_CHECKS, CHECKS, POLICY_FILES, Assessment, Seen, assess
 from troth.receipts.reader import MemberReader
 from troth.receipts.statements import (
     DONE_RECEIPT,
@@ -102,8 +102,9 @@ def check_names(names: Sequence[str]) -> tuple[str, ...]:
 
 def _run_checks(found: Examination, names: Sequence[str]) -> None:
     """Run the named checks in order (§7); from here the result shows them."""
+    seen: dict[str, Seen] = {}
     for name in names:
-        asked = assess(found.reader, CHECKS[name])
+        asked = assess(found.reader, CHECKS[name], seen)
         found.asked[name] = asked
         found.answers[name] = RUN[name](found.reader, asked)
 
