@@ -46,9 +46,10 @@ def vectors() -> list[Vector]:
     made: list[Vector] = []
     records_of = [(f"record {code}", kind, edit, code) for code, kind, edit in RECORD_FAULTS]
     records_of += [(f"allowed {kind}", kind, edit, "") for kind, edit in ALLOWED]
-    for about, kind, edit, code in records_of:
-        data = test_records.edited(kind, edit)
-        made.append((about, partial(test_records.fault_of, kind, data), code or None))
+    made += [
+        (about, partial(test_records.fault_of, kind, test_records.edited(kind, edit)), code or None)
+        for about, kind, edit, code in records_of
+    ]
     for code, stem, which, edit in test_policy.FAULTS:
         names = [name for name, check in CHECKS.items() if check[0] == stem]
         made.append((f"policy {code}", _member(test_policy.sealed((stem, which, edit)), names, _code), code))
