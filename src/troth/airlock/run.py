@@ -1,45 +1,57 @@
 """One run from claim to proof: claim, observe, grade, write the receipt, capture it as evidence, submit.
 
-Each stage is saved before the next begins, so that what a crash leaves can be taken up where it stood. Every row that a
-run writes is found again by its ``source_key``, so taking a run up twice writes nothing twice.
+Whatever can be refused is refused before anything is written, to the ledger or to the disk. From then on each stage is
+saved before the next begins, so that what a crash leaves can be taken up where it stood; rows of the ledger are found
+again by their ``source_key``, so taking a run up twice writes nothing twice.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from troth import __version__
-from troth.airlock.runs import Runs, RunState
+from troth.airlock.evidence import (
+    WITNESS,
+    append_once,
+    evidence_row,
+    key_of,
+    note_row,
+    submission_row,
+    trust_of_run,
+)
+from troth.airlock.runs import PREFIX, Runs, RunState
+from troth.airlock.sealed import CONTRACT, SEAL, read_contract, read_seal
 from troth.core.canonical import record_bytes
 from troth.core.digests import sha256_hex
 from troth.core.errors import Place, Refused
 from troth.core.ids import RandomHex, new_id, system_random
 from troth.core.instants import Clock, format_instant, system_clock
-from troth.ledger.operations import Candidate
-from troth.observer.protected import entries_of
-from troth.stores.durable import read_regular, replace_whole
+from troth.ledger.operations import Candidate, admit
+from troth.observer.protected import Entry, entries_of
+from troth.stores.durable import replace_whole
+from troth.stores.requests import resolve
 
 if TYPE_CHECKING:
     from troth.ledger.replay import Commitment
+    from troth.observer.observe import Request
+    from troth.observer.tree import Snapshot
     from troth.stores.jsonl import JsonlStore
     from troth.stores.workspace import Workspace
-
-WITNESS: Final = "system:witness"
-"""Who captures receipts (design page, actors of a run)."""
 
 VERIFIER: Final = f"urn:troth:verifier:{__version__}"
 
 EXITS: Final = {"supported": 0, "contradicted": 1, "not_established": 3}
+REFUSED_EXIT: Final = 2
 
-CONTRACT: Final = "contract.json"
-SEAL: Final = "seal.json"
 RECEIPT: Final = "receipt.json"
 REPORT: Final = "report.json"
-_CONTRACT_LIMIT: Final = 1 << 24
+
+_MOVED_ON: Final = frozenset({"E_ALREADY_CLOSED", "E_ALREADY_CLAIMED", "E_NOT_OWNER", "E_CONSTRAINT_VIOLATED"})
+"""Refusals of a submission that say: while the run went on, the commitment went another way."""
 
 Tell = Callable[[str], None]
 
@@ -66,7 +78,9 @@ class Outcome:
     """What a run came to.
 
     ``done`` and ``checks`` have the shapes of done records §9; ``sentence`` says the verdict for a person; ``lines``
-    are further facts; ``evidence`` and ``submission`` are ids of ledger rows.
+    are further facts; ``missing`` names, for each check that was not established, the record that did not allow an
+    answer and why; ``evidence`` and ``submission`` are ids of ledger rows; ``refused`` is the code with which the
+    ledger refused the submission.
     """
 
     run: str
@@ -76,14 +90,16 @@ class Outcome:
     checks: Sequence[Mapping[str, Any]]
     sentence: str
     lines: tuple[str, ...]
+    missing: tuple[Mapping[str, str], ...]
     evidence: str
     submission: str | None
     ledger_says: str
+    refused: str | None = None
 
     @property
     def exit_code(self) -> int:
-        """Return the exit status of the verdict."""
-        return EXITS[self.done["decision"]]
+        """Return the exit status: the verdict's, or that of a refusal when a supported run could not be submitted."""
+        return REFUSED_EXIT if self.refused is not None else EXITS[self.done["decision"]]
 
     def as_json(self) -> dict[str, Any]:
         """Return the object that ``troth run --json`` prints."""
@@ -95,9 +111,11 @@ class Outcome:
             "checks": [dict(check) for check in self.checks],
             "sentence": self.sentence,
             "notes": list(self.lines),
+            "missing": [dict(item) for item in self.missing],
             "evidence": self.evidence,
             "submission": self.submission,
             "state": self.ledger_says,
+            "submission_refused": self.refused,
         }
 
 
@@ -114,28 +132,15 @@ class _Bench:
     random_hex: RandomHex = field(default=system_random)
 
 
-def read_contract(path: Path) -> tuple[bytes, dict[str, Any]]:
-    """Read and parse a sealed contract.
+@dataclass(frozen=True, slots=True)
+class _Ready:
+    """What was found fit to begin with."""
 
-    Raises:
-        Refused: ``E_CONTRACT_MISSING``, or the record's own code (done records §4.1).
-    """
-    from troth.receipts import records
-    from troth.receipts.strict import parse
-
-    data = read_regular(path, _CONTRACT_LIMIT, "E_CONTRACT_MISSING", "the contract")
-    try:
-        return data, records.contract(parse(data, "contract"))
-    except Refused as fault:
-        raise Refused(
-            fault.code, f"the contract is malformed: {fault.message}", place=Place(file=str(path)),
-            remedy="Seal it anew with: troth contract seal FILE.toml",
-        ) from None  # fmt: skip
-
-
-def _read_seal(path: Path) -> bytes | None:
-    """Return the side report of sealing that lies beside a contract, if one does."""
-    return read_regular(path, _CONTRACT_LIMIT, "E_CONTRACT_MISSING", "the seal's report") if path.exists() else None
+    contract: bytes
+    seal: bytes | None
+    entries: tuple[Entry, ...]
+    start: Snapshot
+    commitment: str | None
 
 
 def run_commitment(
@@ -158,7 +163,7 @@ def run_commitment(
     Args:
         workspace: where the agent works.
         store: its ledger.
-        commitment: id (or unambiguous prefix) of the commitment; ``None`` with ``new``.
+        commitment: id (or unambiguous prefix, or ``@last``) of the commitment; ``None`` with ``new``.
         new: text of an observation to record and commit to first.
         contract_file: the sealed contract; read before anything starts.
         argv: the agent's program and arguments.
@@ -169,35 +174,26 @@ def run_commitment(
         clock, random_hex: where time and randomness come from.
 
     Raises:
-        Refused: an operation's code, ``E_START_DIFFERS``, or a code of the observer's; nothing was run.
+        Refused: an operation's code, ``E_START_DIFFERS``, or a code of the observer's; nothing was run or written.
+        DoesNotHold: ``E_CHAIN_BROKEN``.
         Busy: ``E_RUN_BUSY``.
     """
-    from troth.observer.seal import require_start
-    from troth.observer.tree import snapshot
-
     bench = _Bench(workspace, store, Runs(workspace.folder), show, tell, clock, random_hex)
-    data, record = read_contract(contract_file)
-    seal = _read_seal(contract_file.parent / SEAL)
+    asked = RunState(
+        id=new_id(PREFIX, lambda name: bench.runs.path(name).exists(), random_hex),
+        commitment=commitment or "",
+        actor=actor,
+        argv=tuple(argv),
+        contract_sha256="",
+        stage="started",
+        started="",
+        options=asdict(options),
+    )
+    bench.runs.refuse_under_way()
+    ready = _prepare(bench, asked, contract_file, new)
     with bench.runs.exclusively():
-        require_start(entries_of(record), snapshot(workspace.root), workspace.root)
-        target = _target(store, commitment, new, actor)
-        _claim(store, target, actor)
-        run_id = new_id("run_", lambda name: bench.runs.path(name).exists(), random_hex)
-        state = RunState(
-            id=run_id,
-            commitment=target,
-            actor=actor,
-            argv=tuple(argv),
-            contract_sha256=sha256_hex(data),
-            stage="started",
-            started=format_instant(clock()),
-            options=asdict(options),
-        )
-        folder = bench.runs.create(state)
-        replace_whole(folder / CONTRACT, data)
-        if seal is not None:
-            replace_whole(folder / SEAL, seal)
-        return _from_start(bench, state)
+        # Once more: only now can no other run change the ledger's state or the tree.
+        return _begin(bench, asked, _prepare(bench, asked, contract_file, new, ready.start), new)
 
 
 def resume_run(
@@ -213,100 +209,168 @@ def resume_run(
     """Take up a run that was left before its end.
 
     A run whose observation was not written is abandoned and made anew with the same arguments; a later one goes on from
-    its last stage.
+    its last stage. One whose commitment went another way meanwhile is cleared.
 
     Raises:
-        Refused: ``E_RUN_UNKNOWN``, ``E_RUN_FINISHED``, ``E_RUN_TREE_CHANGED``.
+        Refused: ``E_RUN_UNKNOWN``, ``E_RUN_FINISHED``, ``E_RUN_TREE_CHANGED``; as ``run_commitment`` for one made anew.
         Busy: ``E_RUN_BUSY``.
     """
     bench = _Bench(workspace, store, Runs(workspace.folder), show, tell, clock, random_hex)
+    bench.runs.find(word)
     with bench.runs.exclusively():
         state = bench.runs.find(word)
+        bench.runs.name_current(state.id)
         if not state.open:
             raise Refused("E_RUN_FINISHED", f"{state.id} has ended ({state.stage})", remedy="See: troth runs")
         if state.stage != "started":
             return _from_observed(bench, state)
-        contract_file = bench.runs.path(state.id) / "contract.json"
-    outcome = run_commitment(
-        workspace,
-        store,
-        commitment=state.commitment,
-        new=None,
-        contract_file=contract_file,
-        argv=state.argv,
-        actor=state.actor,
-        options=options_of(state),
-        show=show,
-        tell=tell,
-        clock=clock,
-        random_hex=random_hex,
+        contract_file = bench.runs.path(state.id) / CONTRACT
+        asked = replace(state, id=new_id(PREFIX, lambda name: bench.runs.path(name).exists(), random_hex))
+        try:
+            ready = _prepare(bench, asked, contract_file, None)
+        except Refused as fault:
+            if fault.code in _MOVED_ON:
+                bench.runs.abandon(state, f"could not be taken up: {fault.code}: {fault.message}")
+            raise
+        return _begin(bench, asked, ready, None, instead_of=state)
+
+
+def _prepare(
+    bench: _Bench, asked: RunState, contract_file: Path, new: str | None, known: Snapshot | None = None
+) -> _Ready:
+    """Refuse whatever can be refused; nothing is written."""
+    from troth.observer.observe import check_request
+    from troth.observer.seal import require_start
+    from troth.observer.tree import snapshot
+
+    data, record = read_contract(contract_file)
+    seal = read_seal(contract_file)
+    check_request(_request(bench, asked))
+    commitment = _would_be_admitted(bench, asked, new)
+    entries = entries_of(record)
+    start = snapshot(bench.workspace.root, before=known)
+    require_start(entries, start, bench.workspace.root)
+    return _Ready(data, seal, entries, start, commitment)
+
+
+def _would_be_admitted(bench: _Bench, asked: RunState, new: str | None) -> str | None:
+    """Return the commitment's id, once the ledger would take the first row of the run; ``None`` for a new one."""
+    snapshot = bench.store.read()
+    if new is not None:
+        commitment = None
+        candidate = Candidate("capture", asked.actor, {"body": new})
+    else:
+        commitment = resolve(asked.commitment, snapshot.state, ("commit",))
+        candidate = _claim_row(asked.actor, commitment)
+    admit(
+        candidate,
+        snapshot.state,
+        chain_ok=snapshot.verification,
+        head_hash="0" * 64,
+        workspace=bench.store.workspace or "default",
+        now=bench.clock(),
+        random_hex=bench.random_hex,
     )
-    bench.runs.discard_private(state.id)
-    bench.runs.advance(state, "abandoned", note=f"made anew as {outcome.run}")
-    return outcome
+    return commitment
+
+
+def _begin(
+    bench: _Bench, asked: RunState, ready: _Ready, new: str | None, *, instead_of: RunState | None = None
+) -> Outcome:
+    """Claim, make the run's folder, and go through all stages; the run lock is held."""
+    if ready.commitment is None:
+        assert new is not None
+        commitment = _commit_new(bench, asked, new)
+    else:
+        commitment = ready.commitment
+    _claim(bench.store, commitment, asked.actor)
+    state = replace(
+        asked,
+        commitment=commitment,
+        contract_sha256=sha256_hex(ready.contract),
+        started=format_instant(bench.clock()),
+    )
+    bench.runs.name_current(state.id)
+    files = {CONTRACT: ready.contract} | ({SEAL: ready.seal} if ready.seal is not None else {})
+    bench.runs.create(state, files)
+    if instead_of is not None:
+        bench.runs.abandon(instead_of, f"made anew as {state.id}")
+    return _from_start(bench, state, ready)
 
 
 def options_of(state: RunState) -> RunOptions:
     """Return the options a run was started with."""
-    values = {name: tuple(value) if isinstance(value, list) else value for name, value in state.options.items()}
+    values: dict[str, Any] = {
+        name: tuple(value) if isinstance(value, list) else value for name, value in state.options.items()
+    }
     return RunOptions(**values)
 
 
-def _target(store: JsonlStore, commitment: str | None, new: str | None, actor: str) -> str:
-    if new is not None:
-        seen = store.append(Candidate("capture", actor, {"body": new}))
-        row = store.append(
-            Candidate(
-                "commit", actor, {"body": new, "source": seen["id"]},
-                relations=[{"type": "cites", "targetId": seen["id"]}],
-            )
-        )  # fmt: skip
-        return str(row["id"])
-    assert commitment is not None
-    known = store.read().state.commitments
-    matches = [known[commitment]] if commitment in known else [c for i, c in known.items() if i.startswith(commitment)]
-    if len(matches) != 1:
-        what = "no commitment" if not matches else f"{len(matches)} commitments"
-        raise Refused(
-            "E_REF_NOT_FOUND", f"{what} of that name: {commitment!r}", detail="absent", remedy="See: troth status"
-        )
-    return matches[0].id
+def _claim_row(actor: str, commitment: str) -> Candidate:
+    return Candidate("claim", actor, {"body": f"Claimed by {actor}", "commitment": commitment})
+
+
+def _commit_new(bench: _Bench, asked: RunState, text: str) -> str:
+    seen = append_once(
+        bench.store,
+        key_of(asked.id, "observation"),
+        Candidate("capture", asked.actor, {"body": text}, source_key=key_of(asked.id, "observation")),
+    )
+    row = Candidate(
+        "commit",
+        asked.actor,
+        {"body": text, "source": seen},
+        relations=[{"type": "cites", "targetId": seen}],
+        source_key=key_of(asked.id, "commitment"),
+    )
+    return append_once(bench.store, key_of(asked.id, "commitment"), row)
 
 
 def _claim(store: JsonlStore, commitment: str, actor: str) -> None:
     found = store.read().state.commitments[commitment]
     if found.state == "claimed" and found.owner == actor:
         return  # reopened work, or a second attempt: it is the actor's already
-    store.append(Candidate("claim", actor, {"body": f"Claimed by {actor}", "commitment": commitment}))
+    store.append(_claim_row(actor, commitment))
 
 
-def _from_start(bench: _Bench, state: RunState) -> Outcome:
-    from troth.observer.observe import Request, observe
+def _request(bench: _Bench, state: RunState) -> Request:
+    from troth.observer.observe import Request
 
     options = options_of(state)
-    folder = bench.runs.path(state.id)
-    entries = entries_of(json.loads((folder / CONTRACT).read_bytes()))
-    private = folder / "private"
-    private.mkdir(mode=0o700)
-    observed = observe(
-        Request(
-            workspace=bench.workspace.root,
-            argv=state.argv,
-            claim_id=state.commitment,
-            invocation_id=state.id,
-            private=private,
-            protects=lambda path: any(entry.covers(path) for entry in entries),
-            timeout=options.timeout,
-            network=options.network,
-            allow_read=tuple(map(Path, options.allow_read)),
-            allow_write=tuple(map(Path, options.allow_write)),
-            env=options.env,
-            claims_file=Path(options.claims_file) if options.claims_file else None,
-            show=bench.show,
-        ),
-        clock=bench.clock,
-        tell=bench.tell,
+    return Request(
+        workspace=bench.workspace.root,
+        argv=state.argv,
+        claim_id=state.commitment,
+        invocation_id=state.id,
+        private=bench.runs.path(state.id) / "private",
+        protects=lambda _: False,
+        timeout=options.timeout,
+        network=options.network,
+        allow_read=tuple(map(Path, options.allow_read)),
+        allow_write=tuple(map(Path, options.allow_write)),
+        env=options.env,
+        claims_file=Path(options.claims_file) if options.claims_file else None,
+        show=bench.show,
     )
+
+
+def _from_start(bench: _Bench, state: RunState, ready: _Ready) -> Outcome:
+    from troth.observer.observe import observe
+    from troth.observer.seal import require_start
+
+    folder = bench.runs.path(state.id)
+    request = replace(
+        _request(bench, state),
+        protects=lambda path: any(entry.covers(path) for entry in ready.entries),
+        known=ready.start,
+        accept=lambda start: require_start(ready.entries, start, bench.workspace.root),
+    )
+    request.private.mkdir(mode=0o700)
+    try:
+        observed = observe(request, clock=bench.clock, tell=bench.tell)
+    except Refused as fault:
+        _give_up(bench, state, fault)
+        raise
     for name, data in observed.files.items():
         replace_whole(folder / name, data)
     measured = {
@@ -314,7 +378,7 @@ def _from_start(bench: _Bench, state: RunState) -> Outcome:
         "timed_out": observed.launched.timed_out,
         "interrupted": observed.launched.interrupted,
         "seconds": round(observed.seconds, 3),
-        "timeout": options.timeout,
+        "timeout": request.timeout,
         "scope": observed.origin.scope,
         "coverage_faults": list(observed.coverage_faults),
         "claims": len(observed.claims.entries),
@@ -323,6 +387,14 @@ def _from_start(bench: _Bench, state: RunState) -> Outcome:
     }
     state = bench.runs.advance(state, "observed", measured=measured)
     return _from_observed(bench, state)
+
+
+def _give_up(bench: _Bench, state: RunState, fault: Refused) -> None:
+    """End a run that came to no records, and say so on the commitment, which stays the actor's."""
+    text = f"came to nothing: {fault.code}: {fault.message}"
+    note = note_row(run_id=state.id, commitment=state.commitment, text=text, meta={"code": fault.code})
+    append_once(bench.store, key_of(state.id, "told"), note)
+    bench.runs.abandon(state, text)
 
 
 def _from_observed(bench: _Bench, state: RunState) -> Outcome:
@@ -351,7 +423,7 @@ def _grade(bench: _Bench, state: RunState) -> RunState:
             place=Place(file=str(bench.workspace.root)),
             remedy=f"Put it back, or clear the run with: troth release {state.commitment}",
         )
-    seal = _read_seal(folder / SEAL)
+    seal = read_seal(folder / CONTRACT)
     graded = grade(
         (folder / CONTRACT).read_bytes(),
         bench.workspace.root,
@@ -370,6 +442,9 @@ def _grade(bench: _Bench, state: RunState) -> RunState:
 
 
 def _write_receipt(bench: _Bench, state: RunState) -> RunState:
+    from troth.airlock.telling import tell_run
+    from troth.receipts.member import MappingMember
+    from troth.receipts.verify import examine
     from troth.receipts.writing import build_receipt, self_pin
 
     folder = bench.runs.path(state.id)
@@ -385,155 +460,92 @@ def _write_receipt(bench: _Bench, state: RunState) -> RunState:
         observed_party=state.actor,
         authority=f"{WITNESS}, by its own pins",
     )
-    isolation = json.loads((folder / REPORT).read_bytes())["isolation"]
+    report = json.loads((folder / REPORT).read_bytes())
     receipt = build_receipt(
         {**files, **pinned},
         verifier_id=options.verifier_id or VERIFIER,
         with_launch=options.with_launch,
-        isolation=isolation,
+        isolation=report["isolation"],
     )
     for name, data in {**pinned, RECEIPT: receipt}.items():
         replace_whole(folder / name, data)
+    told = tell_run(examine(MappingMember({**files, **pinned, RECEIPT: receipt})), measured, report["grade"])
     verdict = json.loads(receipt)["predicate"]["verdict"]
-    return bench.runs.advance(state, "receipted", decision=verdict["decision"], reason=verdict["reason"])
-
-
-def _trust(state: RunState, report: Mapping[str, Any], depth: int) -> dict[str, Any]:
-    """Return the asserted trust of the evidence, from what was measured (ledger spec §9)."""
-    from troth.ledger.trust import components, creation_trust
-
-    measured = state.measured or {}
-    ran, passed = test_counts(report)
-    return creation_trust(
-        components(
-            # The runner's check is the receipt: it passes when the verdict is supported.
-            exit_status=EXITS[str(state.decision)],
-            passed=passed,
-            run=ran,
-            ended_by_itself=not (measured["timed_out"] or measured["interrupted"]),
-            seconds=measured["seconds"],
-            timeout=measured["timeout"],
-            causal_depth=depth,
-        )
+    return bench.runs.advance(
+        state, "receipted", decision=verdict["decision"], reason=verdict["reason"], told=told.as_json()
     )
-
-
-def test_counts(report: Mapping[str, Any]) -> tuple[int, int]:
-    """Return tests run and passed over all commands; a command of unknown count counts as one test, by its exit."""
-    ran = good = 0
-    for command in report.get("commands", ()):
-        tests = command.get("tests") or {}
-        if tests.get("executed") is not None and tests.get("passed") is not None:
-            ran += tests["executed"]
-            good += tests["passed"]
-        else:
-            ran += 1
-            good += 1 if command.get("exit") == 0 else 0
-    return ran, good
-
-
-def _existing(store: JsonlStore, source_key: str) -> str | None:
-    return store.read().state.source_keys.get(source_key)
-
-
-def _append_once(store: JsonlStore, source_key: str, candidate: Candidate, trust: dict[str, Any] | None = None) -> str:
-    return _existing(store, source_key) or str(store.append(candidate, engine_trust=trust)["id"])
 
 
 def _capture(bench: _Bench, state: RunState) -> RunState:
     folder = bench.runs.path(state.id)
-    receipt = (folder / RECEIPT).read_bytes()
     report = json.loads((folder / REPORT).read_bytes())["grade"]
-    snapshot = bench.store.read()
-    commitment = snapshot.state.commitments[state.commitment]
-    depth = snapshot.state.signals[commitment.source].depth + 1
-    trust = _trust(state, report, depth)
-    key = f"run:{state.id}"
-    evidence = _append_once(
-        bench.store,
-        key,
-        Candidate(
-            "capture",
-            WITNESS,
-            {
-                "kind": "evidence",
-                "body": f"{state.id}: {state.decision} ({state.reason})",
-                "refs": [state.commitment],
-                "meta": {
-                    "run": state.id,
-                    "receipt_sha256": sha256_hex(receipt),
-                    "decision": state.decision,
-                    "reason": state.reason,
-                    "agent": state.actor,
-                },
-            },
-            trace={"parent": [commitment.source]},
-            relations=[{"type": "cites", "targetId": commitment.source}],
-            source_key=key,
-        ),
-        trust,
+    ledger = bench.store.read().state
+    source = ledger.commitments[state.commitment].source
+    row = evidence_row(
+        run_id=state.id,
+        commitment=state.commitment,
+        source=source,
+        agent=state.actor,
+        verdict={"decision": state.decision, "reason": state.reason},
+        sentence=state.told["sentence"],
+        receipt_sha256=sha256_hex((folder / RECEIPT).read_bytes()),
     )
+    trust = trust_of_run(
+        supported=state.decision == "supported",
+        measured=state.measured or {},
+        report=report,
+        causal_depth=ledger.depth_of([source]),
+    )
+    evidence = append_once(bench.store, key_of(state.id), row, trust)
     return bench.runs.advance(state, "captured", evidence=evidence)
 
 
 def _conclude(bench: _Bench, state: RunState) -> RunState:
-    submission = None
     options = options_of(state)
+    submission = refused = None
+    why = f"was not submitted: {state.decision}. {state.told['sentence']}"
     if state.decision == "supported" or (state.decision == "not_established" and options.submit_anyway):
-        key = f"run:{state.id}:submit"
-        submission = _append_once(
-            bench.store,
-            key,
-            Candidate(
-                "submit",
-                state.actor,
-                {
-                    "body": f"Submitted with the receipt of {state.id}",
-                    "commitment": state.commitment,
-                    "evidence": state.evidence,
-                },
-                source_key=key,
-            ),
+        row = submission_row(
+            run_id=state.id, commitment=state.commitment, actor=state.actor, evidence=state.evidence or ""
         )
-    else:
-        key = f"run:{state.id}:told"
-        _append_once(
-            bench.store,
-            key,
-            Candidate(
-                "annotate",
-                WITNESS,
-                {
-                    "body": f"{state.id} was not submitted: {state.decision} ({state.reason})",
-                    "target": state.commitment,
-                    "meta": {"run": state.id, "evidence": state.evidence},
-                },
-                source_key=key,
-            ),
-        )
+        try:
+            submission = append_once(bench.store, key_of(state.id, "submit"), row)
+        except Refused as fault:
+            if fault.code not in _MOVED_ON:
+                raise
+            refused = fault.code
+            why = f"was not submitted: the ledger refused with {fault.code}: {fault.message}"
+    if submission is None:
+        meta: dict[str, Any] = {"evidence": state.evidence, "decision": state.decision, "reason": state.reason}
+        if state.told["missing"]:
+            meta["missing"] = state.told["missing"]
+        note = note_row(run_id=state.id, commitment=state.commitment, text=why, meta=meta)
+        append_once(bench.store, key_of(state.id, "told"), note)
     if not options.keep_trace:
         bench.runs.discard_private(state.id)
-    return bench.runs.advance(state, "finished", submission=submission)
+    return bench.runs.advance(state, "finished", submission=submission, note=why if refused else None, refused=refused)
 
 
 def _outcome(bench: _Bench, state: RunState) -> Outcome:
-    from troth.airlock.telling import tell_run
-
     folder = bench.runs.path(state.id)
     predicate = json.loads((folder / RECEIPT).read_bytes())["predicate"]
     commitment = bench.store.read().state.commitments[state.commitment]
-    sentence, lines = tell_run(folder, predicate, state.measured or {})
+    lines = list(state.told["lines"])
+    if state.note is not None:
+        lines.append(f"{state.id} {state.note}")
     return Outcome(
         run=state.id,
         folder=folder,
         commitment=state.commitment,
         done=predicate["verdict"],
         checks=predicate["checks"],
-        sentence=sentence,
+        sentence=state.told["sentence"],
         lines=tuple(lines),
+        missing=tuple(state.told["missing"]),
         evidence=state.evidence or "",
         submission=state.submission,
         ledger_says=_ledger_words(commitment),
+        refused=state.refused,
     )
 
 

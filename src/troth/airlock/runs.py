@@ -10,7 +10,7 @@ import json
 import os
 import shutil
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final
@@ -23,6 +23,10 @@ from troth.stores.lock import exclusive
 FOLDER: Final = "runs"
 STATE: Final = "run.json"
 LOCK: Final = ".lock"
+PREFIX: Final = "run_"
+
+GLANCE_SECONDS: Final = 0.5
+"""How long to wait for the run lock: others hold it for a moment just to see whether a run is under way."""
 
 STAGES: Final = ("started", "observed", "graded", "receipted", "captured", "finished", "abandoned")
 """How far a run came. ``finished`` and ``abandoned`` need nothing more."""
@@ -32,7 +36,11 @@ _STATE_LIMIT: Final = 1 << 22
 
 @dataclass(frozen=True, slots=True)
 class RunState:
-    """What ``run.json`` holds. Ids are the ledger's; ``stage`` is one of :data:`STAGES`."""
+    """What ``run.json`` holds.
+
+    Ids are the ledger's; ``stage`` is one of :data:`STAGES`; ``told`` is the verdict in words (``sentence``, ``lines``,
+    ``missing``); ``refused`` the code with which the ledger refused the submission.
+    """
 
     id: str
     commitment: str
@@ -47,7 +55,9 @@ class RunState:
     submission: str | None = None
     options: Mapping[str, Any] = field(default_factory=dict)
     measured: Mapping[str, Any] | None = None
+    told: Mapping[str, Any] = field(default_factory=dict)
     note: str | None = None
+    refused: str | None = None
 
     @property
     def open(self) -> bool:
@@ -69,41 +79,78 @@ class Runs:
             Busy: ``E_RUN_BUSY``: another run is under way in this workspace.
         """
         self.folder.mkdir(mode=0o755, exist_ok=True)
-        manager = exclusive(self.folder / LOCK, 0.0)
+        with self._held():
+            try:
+                yield
+            finally:
+                self.name_current(None)
+
+    @contextmanager
+    def _held(self) -> Iterator[None]:
+        manager = exclusive(self._lock, GLANCE_SECONDS)
         try:
             manager.__enter__()
         except Busy:
-            active = [run.id for run in self.states() if run.open]
-            named = f" ({active[-1]})" if active else ""
+            current = self._current()
+            named = f" ({current})" if current else ""
             raise Busy(
                 "E_RUN_BUSY",
                 f"another run is under way in this workspace{named}",
                 place=Place(file=str(self.folder)),
                 remedy="Wait for it to end: one run at a time can be attributed to one agent.",
+                detail=current,
             ) from None
         try:
             yield
         finally:
             manager.__exit__(None, None, None)
+            manager.close()
 
-    def under_way(self) -> bool:
-        """Tell whether a run holds the lock at this moment."""
-        if not self.folder.is_dir():
-            return False
+    @property
+    def _lock(self) -> Path:
+        return self.folder / LOCK
+
+    def name_current(self, run_id: str | None) -> None:
+        """Write into the lock's file whose run holds it; for people only, the lock itself is the system's."""
+        with open(self._lock, "w", encoding="ascii") as file:  # noqa: PTH123 - in place: the lock is on this very file
+            file.write(run_id or "")
+
+    def _current(self) -> str | None:
         try:
-            with self.exclusively():
-                return False
-        except Busy:
-            return True
+            data = read_regular(self._lock, 1 << 10, "E_RUN_UNKNOWN", "the run lock")
+        except Refused:
+            return None
+        text = data.decode("ascii", "replace").strip()
+        return text if text.startswith(PREFIX) else None
+
+    def refuse_under_way(self) -> None:
+        """Refuse when a run is under way; nothing is created.
+
+        Raises:
+            Busy: ``E_RUN_BUSY``.
+        """
+        if self._lock.exists():
+            with self._held():
+                pass
+
+    def under_way(self) -> str | None:
+        """Return the id of the run that holds the lock at this moment (empty when it has not said), else ``None``."""
+        try:
+            self.refuse_under_way()
+        except Busy as busy:
+            return busy.detail or ""
+        return None
 
     def path(self, run_id: str) -> Path:
         """Return the folder of a run."""
         return self.folder / run_id
 
-    def create(self, state: RunState) -> Path:
-        """Make the folder of a new run, owner-only, with its state in it."""
+    def create(self, state: RunState, files: Mapping[str, bytes]) -> Path:
+        """Make the folder of a new run, owner-only, with some files and then its state in it."""
         folder = self.path(state.id)
         folder.mkdir(mode=0o700)
+        for name, data in files.items():
+            replace_whole(folder / name, data)
         self.save(state)
         return folder
 
@@ -170,21 +217,44 @@ class Runs:
         """Return the unfinished runs of a commitment."""
         return [run for run in self.states() if run.open and run.commitment == commitment]
 
-    def abandon(self, commitment: str) -> list[str]:
-        """Clear the unfinished runs of a commitment (on release) and return their ids.
+    def abandon(self, state: RunState, note: str) -> RunState:
+        """End a run without a verdict; the caller holds the lock."""
+        self.discard_private(state.id)
+        return self.advance(state, "abandoned", note=note)
 
-        Raises:
-            Busy: one of them is still under way.
+    @contextmanager
+    def clearing(self) -> Iterator[Clearing]:
+        """Clear the unfinished runs of a commitment together with giving it back.
+
+        The body names the commitment to the clearing before it releases, and calls ``clear`` when that has been done;
+        in between no run can be taken up.
         """
-        left = self.open_for(commitment)
-        if not left:
-            return []
-        with self.exclusively():
-            for run in left:
-                self.discard_private(run.id)
-                self.advance(run, "abandoned", note="the commitment was released")
-        return [run.id for run in left]
+        with ExitStack() as stack:
+            yield Clearing(self, stack)
 
     def discard_private(self, run_id: str) -> None:
         """Remove the tracer's files and the sandbox's folders of a run."""
         shutil.rmtree(self.path(run_id) / "private", ignore_errors=True)
+
+
+class Clearing:
+    """What :meth:`Runs.clearing` hands out."""
+
+    def __init__(self, runs: Runs, stack: ExitStack) -> None:
+        self._runs = runs
+        self._stack = stack
+        self._left: list[RunState] = []
+
+    def of(self, commitment: str) -> None:
+        """Name the commitment; from here to the end of the body no run can begin.
+
+        Raises:
+            Busy: ``E_RUN_BUSY``: one of its runs is under way.
+        """
+        if self._runs.open_for(commitment):
+            self._stack.enter_context(self._runs.exclusively())
+            self._left = self._runs.open_for(commitment)
+
+    def clear(self) -> list[str]:
+        """Mark the commitment's unfinished runs as abandoned and return their ids."""
+        return [self._runs.abandon(run, "the commitment was released").id for run in self._left]

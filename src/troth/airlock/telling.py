@@ -1,25 +1,147 @@
-"""What a run came to, in sentences for a person."""
+"""What a run came to, in sentences for a person: the facts by name, what was missing, and the command that mends it."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from pathlib import Path
-from typing import Any
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
 
-from troth.receipts.reasons import sentence
+from troth.core.words import command_line, printable
+from troth.receipts.explain import stories
+from troth.receipts.telling import because, missing, told_fact, verdict
+from troth.receipts.verify import Examination
+
+MAX_LINES: Final = 40
+MAX_NAMES: Final = 5
+"""Names shown of one kind; the rest are counted."""
 
 
-def tell_run(folder: Path, predicate: Mapping[str, Any], measured: Mapping[str, Any]) -> tuple[str, list[str]]:
-    """Return the verdict's sentence and the lines behind it: claims, coverage, and what the grader noticed."""
-    lines: list[str] = []
+@dataclass(frozen=True, slots=True)
+class Told:
+    """A verdict in one sentence, the facts behind it, and for each open check which record was missing and why."""
+
+    sentence: str
+    lines: tuple[str, ...]
+    missing: tuple[Mapping[str, str], ...]
+
+    def as_json(self) -> dict[str, Any]:
+        """Return the members that a run's state keeps."""
+        return {"sentence": self.sentence, "lines": list(self.lines), "missing": [dict(item) for item in self.missing]}
+
+
+def tell_run(found: Examination, measured: Mapping[str, Any], report: Mapping[str, Any]) -> Told:
+    """Tell a run.
+
+    Args:
+        found: the reader's examination of the run's folder.
+        measured: what the observer measured (``run.json``).
+        report: the grader's side report.
+    """
+    open_points = tuple(_explained(point, measured, report) for point in missing(found))
+    sentence = verdict(found)
+    if found.done is not None and found.done.decision == "not_established" and open_points:
+        first = next((point for point in open_points if point["reason"] == found.done.reason), open_points[0])
+        sentence = first["why"]
+    lines = [*_about_agent(measured), *_about_checks(found, open_points), *_about_grade(report)]
+    if len(lines) > MAX_LINES:
+        lines[MAX_LINES:] = [f"and {len(lines) - MAX_LINES} more; see: troth receipt verify"]
+    return Told(sentence, tuple(lines), open_points)
+
+
+def _explained(point: Mapping[str, str], measured: Mapping[str, Any], report: Mapping[str, Any]) -> Mapping[str, str]:
+    """Say of an open check what the records have no member for: why coverage is incomplete, why a result is missing."""
+    why = point["why"]
+    faults = measured.get("coverage_faults") or ()
+    if point["reason"] == "observation_coverage_unestablished" and faults:
+        why = f"The observation is incomplete: {printable(str(faults[0]), 300)}."
+        if len(faults) > 1:
+            why = f"{why[:-1]} (and {len(faults) - 1} more reasons)."
+    if point["reason"] == "acceptance_result_missing":
+        without = [command for command in report.get("commands", ()) if command.get("why")]
+        if without:
+            first = without[0]
+            why = f"Acceptance command {printable(first['id'], 80)!r} has no result: {first['words']}{_exits(first)}."
+    return {**point, "why": why}
+
+
+def _exits(command: Mapping[str, Any]) -> str:
+    """Return the exits of repeated runs that do not agree."""
+    exits = [run.get("exit") for run in command.get("runs", ())]
+    return f" (exits {', '.join(map(str, exits))})" if len(set(exits)) > 1 else ""
+
+
+def _about_agent(measured: Mapping[str, Any]) -> list[str]:
+    lines = []
     if measured.get("timed_out"):
         lines.append(f"the agent was ended after {measured['timeout']:g} seconds")
     if measured.get("interrupted"):
         lines.append("the agent was interrupted")
+    elif measured.get("agent_exit"):
+        lines.append(f"the agent itself ended with exit {measured['agent_exit']}")
     if not measured.get("claims"):
         lines.append("the agent claimed nothing")
     lines += [
-        f"line {number} of the claims is no claim: {why}" for number, why in measured.get("claim_lines_refused", ())
+        f"line {number} of the claims is no claim: {printable(str(why), 200)}" if number else printable(str(why), 200)
+        for number, why in measured.get("claim_lines_refused", ())
     ]
-    lines += [f"not seen whole: {fault}" for fault in measured.get("coverage_faults", ())]
-    return sentence(predicate["verdict"]["reason"]), lines
+    lines += [f"not seen whole: {printable(str(fault), 300)}" for fault in measured.get("coverage_faults", ())]
+    return lines
+
+
+def _about_checks(found: Examination, open_points: Sequence[Mapping[str, str]]) -> list[str]:
+    """Return the facts of every check that is not supported."""
+    why = {point["claim_type"]: point for point in open_points}
+    lines = []
+    for story in stories(found):
+        if story["decision"] == "supported":
+            continue
+        name = story["claim_type"]
+        if name in why:
+            lines.append(f"{name}: not established, for want of the {why[name]['record']} record: {why[name]['why']}")
+        else:
+            lines.append(f"{name}: contradicted: {because(story)}")
+        lines += [f"  {line}" for fact in story["facts"][:MAX_NAMES] for line in told_fact(fact)]
+        left = len(story["facts"]) - MAX_NAMES + story.get("facts_left_out", 0)
+        if left > 0:
+            lines.append(f"  and {left} more")
+    return lines
+
+
+def _names(names: Sequence[str]) -> str:
+    shown = ", ".join(printable(name, 120) for name in names[:MAX_NAMES])
+    return shown + (f" and {len(names) - MAX_NAMES} more" if len(names) > MAX_NAMES else "")
+
+
+def _about_grade(report: Mapping[str, Any]) -> list[str]:
+    """Return what the grader noticed and the receipt has no member for (done records §13.5)."""
+    lines = []
+    if report.get("put_back"):
+        lines.append(f"put back before grading: {_names(report['put_back'])}")
+    for command in report.get("commands", ()):
+        lines.append(_about_command(command))
+        against = command.get("against_sealed") or {}
+        if against.get("fewer"):
+            lines.append(
+                f"  {against['fewer']} fewer tests ran than at sealing "
+                f"({against['executed_now']} instead of {against['executed_at_sealing']})"
+            )
+        if against.get("not_executed_now"):
+            lines.append(f"  passed at sealing, not run now: {_names(against['not_executed_now'])}")
+        failing = next((run.get("failing") for run in command.get("runs", ()) if run.get("failing")), None)
+        if failing:
+            lines.append(f"  failing: {_names(failing)}")
+    return lines
+
+
+def _about_command(command: Mapping[str, Any]) -> str:
+    tests = command.get("tests") or {}
+    counts = ", ".join(
+        f"{tests[name]} {word}"
+        for name, word in (("executed", "tests run"), ("passed", "passed"), ("skipped", "skipped"))
+        if tests.get(name) is not None
+    )
+    ended = (
+        f"exit {command['exit']}" if command.get("why") is None else f"no result: {command['words']}{_exits(command)}"
+    )
+    counted = f" ({counts})" if counts else ""
+    return f"graded {printable(command['id'], 80)}: {command_line(command['argv'], 200)}: {ended}{counted}"

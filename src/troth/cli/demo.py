@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import shutil
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
 import click
 
-from troth.cli.answer import coloured, emit_json, note, say
+from troth.cli.answer import coloured, emit_json, note, printable, say
 
 DATA: Final = Path(__file__).with_name("demo_data")
 OBSERVATION: Final = "Customer reported that checkout fails on an empty cart"
@@ -40,15 +40,22 @@ def _claimed(record: Mapping[str, Any]) -> str:
     if not claims:
         return "nothing"
     passing = sum(1 for claim in claims if claim.get("exit") == 0)
-    return f"{len(claims)} runs, {passing} passing"
+    return f"{len(claims)} run{'s' if len(claims) > 1 else ''}, {passing} passing"
 
 
-def play(folder: Path, agents: Sequence[tuple[str, str]] = AGENTS, *, tell: Any = lambda _: None) -> dict[str, Any]:
+def play(
+    folder: Path,
+    agents: Sequence[tuple[str, str]] = AGENTS,
+    *,
+    scripts: Path = DATA / "agents",
+    tell: Callable[[str], None] = lambda _: None,
+) -> dict[str, Any]:
     """Seal the contract, let every agent work, and return the rows of the table and the ledger's verification.
 
     Args:
         folder: an empty folder; the workspace is made in it.
         agents: (script, description) in order.
+        scripts: the folder that holds the scripts.
         tell: told in words what happens.
     """
     import json
@@ -83,9 +90,9 @@ def play(folder: Path, agents: Sequence[tuple[str, str]] = AGENTS, *, tell: Any 
             commitment=commitment["id"],
             new=None,
             contract_file=contract,
-            argv=("python3", str(DATA / "agents" / f"{script}.py")),
+            argv=("python3", str(scripts / f"{script}.py")),
             actor=f"agent:{script}",
-            options=RunOptions(timeout=120, allow_read=(str(DATA / "agents"),)),
+            options=RunOptions(timeout=120, allow_read=(str(scripts),)),
             show=None,
         )
         if outcome.submission is not None:
@@ -115,23 +122,29 @@ def play(folder: Path, agents: Sequence[tuple[str, str]] = AGENTS, *, tell: Any 
     }
 
 
+COLOURS: Final = {"supported": "green", "contradicted": "red", "not_established": "yellow"}
+
+
 def _draw(result: Mapping[str, Any]) -> None:
     from rich.console import Console
     from rich.table import Table
+    from rich.text import Text
 
-    table = Table(show_lines=True, expand=False)
-    for heading, options in (
-        ("agent", {"no_wrap": True}),
-        ("claimed", {}),
-        ("the records establish", {"no_wrap": True}),
-        ("because", {"max_width": 56}),
-        ("ledger", {"no_wrap": True}),
-    ):
-        table.add_column(heading, **options)  # type: ignore[arg-type]  # a table of keyword arguments
+    table = Table(show_lines=True)
+    for heading in ("agent", "claimed", "the records establish", "because", "ledger"):
+        wide = heading == "because"
+        table.add_column(heading, overflow="fold", no_wrap=heading in ("agent", "ledger"), min_width=30 if wide else None)
     for row in result["rows"]:
-        colour = {"supported": "green", "contradicted": "red"}.get(row["decision"], "yellow")
-        table.add_row(row["agent"], row["claimed"], f"[{colour}]{row['decision']}[/]", row["sentence"], row["ledger"])
-    Console(width=None).print(table)
+        decision = row["decision"]
+        # What comes from an agent is text, never markup.
+        table.add_row(
+            *(Text(printable(row[name])) for name in ("agent", "claimed")),
+            Text(decision.replace("_", " "), style=COLOURS[decision]),
+            *(Text(printable(row[name])) for name in ("sentence", "ledger")),
+        )
+    console = Console(highlight=False)
+    # Where nobody's terminal sets the width, lines are long enough for a sentence.
+    console.print(table, width=None if console.is_terminal else 120)
 
 
 @click.command("demo", epilog="Example: troth demo --keep ./demo")

@@ -82,13 +82,26 @@ def extra_sections(space: Workspace | None) -> list[Section]:
         return []
     from troth.airlock.runs import Runs
 
+    runs = Runs(space.folder)
     try:
-        left = [run for run in Runs(space.folder).states() if run.open]
+        left = [run for run in runs.states() if run.open]
+        current = runs.under_way() if left else None
     except TrothError as fault:
         return [Section("runs", "Runs", [], [printable(str(fault))])]
-    items = [{"id": run.id, "commitment": run.commitment, "actor": run.actor, "stage": run.stage} for run in left]
-    lines = [f"{run.id}  {run.commitment}  {printable(run.actor, 60)}  at stage {run.stage}" for run in left]
-    return [Section("runs", "Runs in progress", items, lines)]
+    items = []
+    lines = []
+    for run in left:
+        going = run.id == current
+        items.append(
+            {"id": run.id, "commitment": run.commitment, "actor": run.actor, "stage": run.stage, "under_way": going}
+        )
+        lines.append(f"{run.id}  {run.commitment}  {printable(run.actor, 60)}  at stage {run.stage}")
+        if going:
+            lines[-1] += ", under way"
+        else:
+            lines[-1] += ", left there by a crash or an interruption"
+            lines.append(f"  take it up: troth run --resume {run.id}   or clear it: troth release {run.commitment}")
+    return [Section("runs", "Unfinished runs", items, lines)]
 
 
 def commitment_json(record: Commitment) -> dict[str, Any]:
@@ -150,7 +163,7 @@ def status_cmd(mine: bool, in_review: bool, actor: str | None, store: str | None
     _tell_status(chosen, state, narrowed=mine or in_review)
     for section in sections:
         if section.lines:
-            say(f"{section.title} ({len(section.lines)})")
+            say(f"{section.title} ({len(section.items)})")
             for line in section.lines:
                 say(f"  {line}")
     _tell_anomalies(state)

@@ -70,7 +70,7 @@ def _contract_file(named: Path) -> Path:
 @click.option("--resume", "resume", metavar="RUN", help="Take up a run that a crash left (an id or @last).")
 @click.option("--quiet", is_flag=True, help="Do not show the agent's output.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object; the agent's output goes to stderr.")
-def run_cmd(
+def run_cmd(  # noqa: PLR0917 - click calls it by name
     words: tuple[str, ...],
     new: str | None,
     contract: Path | None,
@@ -141,6 +141,8 @@ def _workspace(where: str | None) -> Workspace:
 def _split(words: tuple[str, ...], new: str | None) -> tuple[str | None, tuple[str, ...]]:
     # click takes the `--` away, so what stood before it is told by whether a commitment was needed at all.
     if new is not None:
+        if words and words[0].startswith("cmt_"):
+            raise Refused("E_USAGE", "name a commitment or give --new TEXT, not both")
         commitment, agent = None, words
     else:
         commitment, agent = (words[0] if words else None), words[1:]
@@ -162,6 +164,8 @@ def _answer(outcome: Outcome, as_json: bool) -> int:
         say(f"  {printable(line)}")
     say(f"  receipt     {outcome.folder / 'receipt.json'}")
     say(f"  commitment  {outcome.commitment}: {outcome.ledger_says}")
+    if outcome.submission is not None:
+        say(f"  next        troth approve {outcome.commitment}   or   troth reopen {outcome.commitment} --reason TEXT")
     return outcome.exit_code
 
 
@@ -173,17 +177,25 @@ def runs_cmd(store: str | None, only_open: bool, as_json: bool) -> int:
     """List the workspace's runs, oldest first, with their verdicts."""
     from troth.airlock.runs import Runs
 
-    states = Runs(_workspace(store).folder).states()
-    states = [state for state in states if state.open or not only_open]
+    runs = Runs(_workspace(store).folder)
+    states = [state for state in runs.states() if state.open or not only_open]
+    current = runs.under_way()
     if as_json:
-        emit_json({"runs": [_as_json(state) for state in states]})
+        emit_json({"runs": [_as_json(state) | {"under_way": state.id == current} for state in states]})
         return 0
     if not states:
         say("No runs yet. Start one with: troth run COMMITMENT --contract FOLDER -- AGENT")
     for state in states:
-        verdict = f"{state.decision} ({state.reason})" if state.decision else f"left at stage {state.stage}"
-        say(f"{state.id}  {state.started}  {state.commitment}  {printable(state.actor, 60)}  {verdict}")
+        say(f"{state.id}  {state.started}  {state.commitment}  {printable(state.actor, 60)}  {_became(state, current)}")
     return 0
+
+
+def _became(state: RunState, current: str | None) -> str:
+    verdict = f"{state.decision} ({state.reason})" if state.decision else ""
+    if not state.open:
+        return verdict if state.stage == "finished" else f"abandoned: {printable(state.note or '', 300)}"
+    where = "under way" if state.id == current else "left"
+    return f"{where} at stage {state.stage}" + (f", {verdict}" if verdict else "")
 
 
 def _as_json(state: RunState) -> dict[str, Any]:
@@ -196,6 +208,8 @@ def _as_json(state: RunState) -> dict[str, Any]:
         "started": state.started,
         "decision": state.decision,
         "reason": state.reason,
+        "sentence": state.told.get("sentence"),
+        "note": state.note,
         "evidence": state.evidence,
         "submission": state.submission,
     }

@@ -100,8 +100,17 @@ def claim_cmd(commitment: str, body: str | None, **options: Any) -> int:
 @click.option("--reason", metavar="TEXT", help="What stopped you.")
 @writing_options
 def release_cmd(commitment: str, reason: str | None, **options: Any) -> int:
-    """Give a claimed commitment back."""
-    return _append("release", {"commitment": commitment}, options, words=reason)
+    """Give a claimed commitment back, and clear its unfinished runs."""
+    from troth.airlock.runs import Runs
+
+    space = open_ledger(options["store"]).space
+    if space is None:
+        return _append("release", {"commitment": commitment}, options, words=reason)
+    with Runs(space.folder).clearing() as clearing:
+        status = _append("release", {"commitment": commitment}, options, words=reason, before=clearing.of)
+        for run in clearing.clear():
+            note(f"troth: {run} was cleared")
+    return status
 
 
 @click.command("submit", epilog="Example: troth submit cmt_e5f6g7h8 --evidence mem_m3n4o5p6")
@@ -173,8 +182,9 @@ def _append(
     words: str | None = None,
     check: Sequence[str] = (),
     meta: Mapping[str, Any] | None = None,
+    before: Callable[[str], None] = lambda _: None,
 ) -> int:
-    """Append one signal and tell its id."""
+    """Append one signal and tell its id; ``before`` is called with the commitment it is about."""
     from troth.stores.requests import Request, candidate_of
 
     notes = Notes()
@@ -206,6 +216,7 @@ def _append(
 
     def build(snapshot: Snapshot) -> tuple[Any, dict[str, Any] | None]:
         candidate = candidate_of(request, snapshot.state)
+        before(candidate.payload.get("commitment", ""))
         if measured is None:
             return candidate, None
         parents = candidate.trace["parent"] if candidate.trace else []

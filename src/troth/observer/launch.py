@@ -11,6 +11,7 @@ import os
 import selectors
 import signal
 import subprocess
+import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -189,6 +190,7 @@ def launch(
         if on_start is not None:
             on_start(process.pid)
         with contextlib.ExitStack() as stack:
+            stack.enter_context(_ended_by_signals())
             if use_terminal and os.isatty(0):
                 stack.enter_context(_raw_terminal(0))
                 stack.enter_context(_window_changes(0, master))
@@ -219,6 +221,25 @@ def _is_terminal_or_closed(descriptor: int) -> bool:
     except OSError:
         return True
     return os.isatty(descriptor)
+
+
+@contextlib.contextmanager
+def _ended_by_signals() -> Iterator[None]:
+    """Leave by the ordinary way when we are told to end, so that the terminal is put back and the sandbox is ended."""
+
+    def leave(number: int, _: object) -> None:
+        raise SystemExit(128 + number)
+
+    numbers = (signal.SIGTERM, signal.SIGHUP)
+    if threading.current_thread() is not threading.main_thread():
+        yield  # only the main thread may set handlers, and only there are they called
+        return
+    before = [signal.signal(number, leave) for number in numbers]
+    try:
+        yield
+    finally:
+        for number, handler in zip(numbers, before, strict=True):
+            signal.signal(number, handler)
 
 
 @contextlib.contextmanager

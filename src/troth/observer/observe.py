@@ -27,6 +27,7 @@ from troth.observer.sandbox import (
     base_environment,
     bwrap_argv,
     bwrap_version,
+    program_seen,
     root_digest,
     toolchain,
 )
@@ -58,6 +59,8 @@ class Request:
         claims_file: a claims file kept by a harness outside the sandbox, instead of ``TROTH_CLAIMS``.
         terminal: give the agent a terminal; by default when this process has one.
         show: descriptors on which the agent's output is shown, or ``None``.
+        known: an earlier snapshot of the workspace, which spares reading unchanged files again.
+        accept: called with the start as it was sealed, before anything runs; it refuses by raising.
     """
 
     workspace: Path
@@ -74,6 +77,8 @@ class Request:
     claims_file: Path | None = None
     terminal: bool | None = None
     show: tuple[int, int] | None = (1, 2)
+    known: Snapshot | None = None
+    accept: Callable[[Snapshot], None] = lambda _: None
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,13 +120,60 @@ def check_workspace(workspace: Path) -> None:
         raise Refused("E_WORKSPACE_UNFIT", "the folder cannot be written", place=Place(resolved))
 
 
-def _read_bounded(path: Path, limit: int) -> bytes:
+def check_request(request: Request) -> None:
+    """Refuse what can be known to be wrong before anything is begun.
+
+    Raises:
+        Refused: ``E_WORKSPACE_UNFIT``; ``E_AGENT_NOT_STARTED`` for a program the sandbox does not show;
+            ``E_CLAIMS_UNREADABLE`` for a claims file that can be none; ``E_NOT_TEXT`` for words no record can hold.
+    """
+    words = [str(request.workspace), *request.argv, *map(str, (*request.allow_read, *request.allow_write))]
+    for word in words:
+        try:
+            word.encode()
+        except UnicodeEncodeError:
+            raise Refused("E_NOT_TEXT", f"no record can hold a word that is not UTF-8: {word!r}") from None
+    check_workspace(request.workspace)
+    if not program_seen(_spec(request), request.argv[0]):
+        raise _not_started(request.argv[0])
+    claims = request.claims_file
+    if claims is not None and (claims.is_symlink() or (claims.exists() and not claims.is_file())):
+        raise Refused("E_CLAIMS_UNREADABLE", "the claims file is no regular file", place=Place(str(claims)))
+
+
+def _not_started(program: str) -> Refused:
+    return Refused(
+        "E_AGENT_NOT_STARTED", f"the program {program!r} could not be started in the sandbox",
+        remedy="Name it by a path the sandbox sees, or make its folder visible with --allow-read.",
+    )  # fmt: skip
+
+
+def _spec(request: Request) -> SandboxSpec:
+    own = request.claims_file is None
+    return SandboxSpec(
+        workspace=request.workspace,
+        inside=str(request.workspace),
+        private=request.private,
+        environment=base_environment(claims=own),
+        secrets={name: os.environ[name] for name in request.env if name in os.environ},
+        read_only=(*toolchain(), *request.allow_read),
+        writable=request.allow_write,
+        network=request.network,
+        claims=request.private / "claims.jsonl" if own else None,
+    )
+
+
+def _claims_of(path: Path) -> Claims:
+    """Read the claims; a file that is not there, or no file, claims nothing and is told."""
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     except OSError as fault:
-        raise Refused("E_CLAIMS_UNREADABLE", f"the claims file: {fault.strerror}", place=Place(str(path))) from None
+        return Claims(entries=(), lines=0, refused=((0, f"the claims file cannot be opened: {fault.strerror}"),))
     with open(descriptor, "rb") as file:
-        return file.read(limit + 1)
+        try:
+            return read_claims(file.read(MAX_CLAIMS + 1))
+        except OSError as fault:
+            return Claims(entries=(), lines=0, refused=((0, f"the claims file cannot be read: {fault.strerror}"),))
 
 
 def _file_digest(path: Path) -> str:
@@ -147,24 +199,14 @@ def observe(request: Request, *, clock: Clock = system_clock, tell: Callable[[st
     check_workspace(workspace)
     versions = (bwrap_version(), strace_version())
     tell("reading the workspace")
-    before = snapshot(workspace)
+    before = snapshot(workspace, before=request.known)
+    request.accept(before)
     tarball = tarball_digest(workspace, before)
     sealed_start = request.private / "start"
     copy_tree(workspace, before, sealed_start, only=request.protects)
     claims_inside = request.private / "claims.jsonl"
     claims_inside.touch(mode=0o600, exist_ok=False)
-    environment = base_environment(claims=request.claims_file is None)
-    spec = SandboxSpec(
-        workspace=workspace,
-        inside=str(workspace),
-        private=request.private,
-        environment=environment,
-        secrets={name: os.environ[name] for name in request.env if name in os.environ},
-        read_only=(*toolchain(), *request.allow_read),
-        writable=request.allow_write,
-        network=request.network,
-        claims=claims_inside if request.claims_file is None else None,
-    )
+    spec = _spec(request)
     trace_file = request.private / "trace"
     transcript = request.private / "transcript"
     tell("running the agent")
@@ -194,12 +236,9 @@ def observe(request: Request, *, clock: Clock = system_clock, tell: Callable[[st
         known_links=before.symlinks,
     )
     if report.root_exit is None and not report.events and report.tracer == "complete":
-        raise Refused(
-            "E_AGENT_NOT_STARTED", f"the program {request.argv[0]!r} could not be started in the sandbox",
-            remedy="Name it by a path the sandbox sees, or make its folder visible with --allow-read.",
-        )  # fmt: skip
+        raise _not_started(request.argv[0])
     source = claims_inside if request.claims_file is None else request.claims_file
-    claims = read_claims(_read_bounded(source, MAX_CLAIMS))
+    claims = _claims_of(source)
     origin = rec.Origin(request.claim_id, request.invocation_id, started, rec.interval_end(started, ended))
     join = rec.unattributed(before, after, report)
     faults = rec.coverage_faults(report, join, after)
@@ -212,7 +251,7 @@ def observe(request: Request, *, clock: Clock = system_clock, tell: Callable[[st
         tracer_flags=strace_argv(Path("trace"))[1:],
         agent_argv=request.argv,
         agent_uid=UID,
-        env={**environment, **{name: {"handed_on": name in os.environ} for name in request.env}},
+        env={**spec.environment, **{name: {"handed_on": name in os.environ} for name in request.env}},
         network=request.network,
         container_workspace=str(workspace),
         start_tarball_sha256=tarball,

@@ -231,6 +231,35 @@ def bwrap_argv(spec: SandboxSpec, argv: Sequence[str], *, extra: Sequence[str] =
     return [*arguments, *extra, "--", *argv]
 
 
+def sees(spec: SandboxSpec, path: str) -> bool:
+    """Tell whether what stands at an absolute host path stands at the same path inside."""
+    hidden = [os.path.join(spec.inside, name) for name in spec.hidden]
+    if any(_beneath(path, name) for name in hidden):
+        return False
+    system = ["/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", *(f"/etc/{name}" for name in _ETC)]
+    named = [str(root) for root in (*spec.read_only, *spec.writable)]
+    own = [spec.inside] if spec.inside == str(spec.workspace) else []
+    return any(_beneath(path, root) for root in (*system, *named, *own))
+
+
+def _beneath(path: str, root: str) -> bool:
+    return path == root or path.startswith(root.rstrip("/") + "/")
+
+
+def program_seen(spec: SandboxSpec, name: str) -> bool:
+    """Tell whether a program's name leads inside to a file that can be executed; a path is relative to the workspace.
+
+    It is found, as a shell would, in the folders of the sandbox's own ``PATH``.
+    """
+    folders = [spec.inside] if "/" in name else spec.environment.get("PATH", "").split(":")
+    for folder in folders:
+        found = os.path.normpath(os.path.join(spec.inside, folder, name))
+        real = os.path.realpath(found)
+        if sees(spec, found) and sees(spec, real) and os.path.isfile(real) and os.stat(real).st_mode & 0o111:
+            return True
+    return False
+
+
 def root_digest(spec: SandboxSpec) -> str:
     """Return the digest of the sandbox's root description (the ``image`` of a launch record, done records §13.7)."""
     described = {
