@@ -16,14 +16,18 @@ from troth.core.errors import Refused, TrothError
 
 if TYPE_CHECKING:
     from troth.ledger.chain import Verification
-    from troth.ledger.replay import Commitment, State
+    from troth.ledger.replay import Anomaly, Commitment
     from troth.ledger.rows import Row
+    from troth.stores.index import Summary
     from troth.stores.jsonl import JsonlStore
     from troth.stores.snapshot import Snapshot
     from troth.stores.workspace import Workspace
 
 WARNINGS_SHOWN: Final = 20
 """Warnings printed one by one for a person; --json has them all."""
+
+ANOMALIES_SHOWN: Final = 20
+"""Rows without effect printed one by one for a person; --json has them all."""
 
 _EXPECTED: Final = re.compile(r"([0-9a-f]{64})(?::([0-9]{1,15}))?\Z")
 _NOT_ANCHORED: Final = (
@@ -133,17 +137,14 @@ def commitment_json(record: Commitment) -> dict[str, Any]:
 def status_cmd(mine: bool, in_review: bool, actor: str | None, store: str | None, as_json: bool) -> int:
     """Show open, claimed and in-review commitments with their evidence, anomalies, and the head digest."""
     ledger = open_ledger(store)
-    snapshot = ledger.read()
-    state, found = snapshot.state, snapshot.verification
+    summary = ledger.summary()
+    found = summary.verification
     owner = acting(actor, ledger) if mine else None
-    chosen = [
-        record
-        for record in state.commitments.values()
-        if (owner is None or (record.owner == owner and record.state in ("claimed", "in_review")))
-        and (not in_review or record.state == "in_review")
-    ]
+    narrowed = mine or in_review
     sections = extra_sections(ledger.space)
     if as_json:
+        whole = summary.everything()
+        listed = summary.live if narrowed else whole.commitments.values()
         emit_json(
             {
                 "workspace": ledger.workspace,
@@ -151,30 +152,38 @@ def status_cmd(mine: bool, in_review: bool, actor: str | None, store: str | None
                 "verified": found.verified,
                 "total": found.total,
                 "head": found.head,
-                "commitments": [commitment_json(record) for record in chosen],
-                "anomalies": [anomaly.as_json() for anomaly in state.anomalies],
-                "uncommitted": _uncommitted(state),
+                "commitments": [commitment_json(record) for record in _chosen(listed, owner, in_review)],
+                "anomalies": [anomaly.as_json() for anomaly in whole.anomalies],
+                "uncommitted": summary.uncommitted,
                 "faults": [fault.as_json() for fault in found.faults],
-                "warnings": [warning.as_json() for warning in found.warnings] + _replay_notes(state),
+                "warnings": [warning.as_json() for warning in found.warnings] + _replay_notes(summary),
                 **{section.key: section.items for section in sections},
             }
         )
         return 0 if found.ok else 1
-    _tell_status(chosen, state, narrowed=mine or in_review)
+    _tell_status(_chosen(summary.live, owner, in_review), summary, narrowed=narrowed)
     for section in sections:
         if section.lines:
             say(f"{section.title} ({len(section.items)})")
             for line in section.lines:
                 say(f"  {line}")
-    _tell_anomalies(state)
+    _tell_anomalies(summary.anomalies, summary.anomaly_count)
     say(f"{found.summary()}  head {found.head}")
     return 0 if _sound(found) else 1
+
+
+def _chosen(records: Iterable[Commitment], owner: str | None, in_review: bool) -> list[Commitment]:
+    return [
+        record
+        for record in records
+        if (owner is None or record.owner == owner) and (not in_review or record.state == "in_review")
+    ]
 
 
 _LISTED: Final = (("in_review", "In review"), ("claimed", "Claimed"), ("open", "Open"))
 
 
-def _tell_status(chosen: list[Commitment], state: State, *, narrowed: bool) -> None:
+def _tell_status(chosen: list[Commitment], summary: Summary, *, narrowed: bool) -> None:
     by_state: dict[str, list[Commitment]] = {}
     for record in chosen:
         by_state.setdefault(record.state, []).append(record)
@@ -187,18 +196,12 @@ def _tell_status(chosen: list[Commitment], state: State, *, narrowed: bool) -> N
         if not chosen:
             say("Nothing here.")
         return
-    if not state.commitments:
+    if summary.closed:
+        say(f"Closed: {summary.closed}")
+    elif not summary.live:
         say("No commitments yet.")
-    closed = len(by_state.get("closed", ()))
-    if closed:
-        say(f"Closed: {closed}")
-    waiting = len(_uncommitted(state))
-    if waiting:
-        say(f"Observations without a commitment: {waiting}")
-
-
-def _uncommitted(state: State) -> list[str]:
-    return [name for name in state.uncommitted() if state.signals[name].kind == "observation"]
+    if summary.uncommitted:
+        say(f"Observations without a commitment: {summary.uncommitted}")
 
 
 def _about(record: Commitment) -> str:
@@ -212,19 +215,21 @@ def _about(record: Commitment) -> str:
     return f"  [{', '.join(facts)}]" if facts else ""
 
 
-def _tell_anomalies(state: State) -> None:
-    if not state.anomalies:
+def _tell_anomalies(few: list[Anomaly], count: int) -> None:
+    if not count:
         return
-    say(coloured(f"Rows without effect ({len(state.anomalies)})", "yellow"))
-    for anomaly in state.anomalies:
+    say(coloured(f"Rows without effect ({count})", "yellow"))
+    for anomaly in few:
         detail = f" ({anomaly.detail})" if anomaly.detail else ""
         say(f"  line {anomaly.line}  {printable(anomaly.id or '-', 80)}  {anomaly.code}{detail}")
+    if count > len(few):
+        say(f"  and {count - len(few)} more; --json lists them all")
 
 
-def _replay_notes(state: State) -> list[dict[str, Any]]:
+def _replay_notes(summary: Summary) -> list[dict[str, Any]]:
     return [
         {"line": found.line, "id": found.id, "warning": found.warning, "message": found.message}
-        for found in state.notes
+        for found in summary.notes
     ]
 
 
@@ -447,7 +452,7 @@ def import_cmd(file: Path, store: str | None, as_json: bool) -> int:
         )
     else:
         say(f"{len(rows)} rows imported into {printable(str(ledger.ledger_file))}; {found.summary()}")
-        _tell_anomalies(snapshot.state)
+        _tell_anomalies(anomalies[:ANOMALIES_SHOWN], len(anomalies))
     return 0 if found.ok else 1
 
 

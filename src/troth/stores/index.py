@@ -1,0 +1,215 @@
+"""The throw-away index: what a large, sound ledger amounted to when it was last read, kept in the user's cache folder.
+
+It is used only while the ledger's identity (device, inode, size, modification and change times) is what it was, and
+deleting it changes nothing but time. What an unchanged identity cannot show, it cannot show either: somebody who
+sets the clock or writes to the disk beneath the file system. ``troth verify`` never uses it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import gc
+import os
+import sys
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Any, Final
+
+import orjson
+
+from troth import __version__
+from troth.core.digests import sha256_hex
+from troth.ledger.chain import Verification, Warning_
+from troth.ledger.replay import Anomaly, Commitment, Note, State, Submission
+from troth.stores.memory import Identity
+
+WORTH_BYTES: Final = 1 << 20
+"""A smaller ledger is read as quickly as an index."""
+
+SETTLED_NANOSECONDS: Final = 2_000_000_000
+"""Clocks of file systems are coarse: a change right after the last one may leave the times as they were, so an index
+counts only when it was made this long after the ledger's last change."""
+
+_MOST_WARNINGS: Final = 1000
+_COMMITMENT: Final = tuple(field.name for field in fields(Commitment))
+_TAGS: Final = _COMMITMENT.index("tags")
+_SUBMISSION: Final = _COMMITMENT.index("submission")
+_FORMAT: Final = [1, __version__, list(_COMMITMENT)]
+
+FEW: Final = 20
+"""Rows without effect that a summary has at hand."""
+
+
+@dataclass(frozen=True, slots=True)
+class Everything:
+    """All commitments and all rows without effect, in file order."""
+
+    commitments: Mapping[str, Commitment]
+    anomalies: list[Anomaly]
+
+
+@dataclass(frozen=True, slots=True)
+class Summary:
+    """What ``status`` tells.
+
+    ``live`` holds the commitments that are not closed, in file order, ``closed`` counts the others. ``anomalies``
+    holds the first :data:`FEW` of ``anomaly_count`` rows without effect, ``notes`` what replay remarked.
+    ``uncommitted`` counts the observations that no commitment names and nobody dismissed. ``everything`` gives the
+    whole, which of a large ledger takes a moment.
+    """
+
+    verification: Verification
+    live: list[Commitment]
+    closed: int
+    anomalies: list[Anomaly]
+    anomaly_count: int
+    notes: list[Note]
+    uncommitted: int
+    everything: Callable[[], Everything]
+
+
+def summary_of(state: State, verification: Verification) -> Summary:
+    """Return the summary of a replayed ledger."""
+    live = [record for record in state.commitments.values() if record.state != "closed"]
+    return Summary(
+        verification=verification,
+        live=live,
+        closed=len(state.commitments) - len(live),
+        anomalies=state.anomalies[:FEW],
+        anomaly_count=len(state.anomalies),
+        notes=state.notes,
+        uncommitted=sum(1 for name in state.uncommitted() if state.signals[name].kind == "observation"),
+        everything=lambda: Everything(state.commitments, state.anomalies),
+    )
+
+
+def load(ledger: Path, identity: Identity, unhashed_prefix: int | None) -> Summary | None:
+    """Return the summary of a ledger with that identity, if there is one."""
+    path = _path(ledger)
+    if path is None or identity[2] < WORTH_BYTES:
+        return None
+    try:
+        with path.open("rb") as file:
+            brief = orjson.loads(file.readline())
+            if brief["key"] != _key(ledger, identity, unhashed_prefix):
+                return None
+            if brief["made"] - max(identity[3], identity[4]) < SETTLED_NANOSECONDS:
+                return None
+            rest = file.read()
+        return _summary(brief, rest)
+    except (OSError, ValueError, KeyError, TypeError, IndexError):
+        # Whatever is wrong with it, the ledger says the same.
+        return None
+
+
+def save(ledger: Path, identity: Identity, unhashed_prefix: int | None, summary: Summary) -> None:
+    """Keep the summary of a large and sound ledger; does nothing where that is not possible."""
+    found = summary.verification
+    path = _path(ledger)
+    if path is None or identity[2] < WORTH_BYTES or not found.ok or len(found.warnings) > _MOST_WARNINGS:
+        return
+    whole = summary.everything()
+    brief = {
+        "key": _key(ledger, identity, unhashed_prefix),
+        "made": time.time_ns(),
+        "verification": found.as_json(),
+        "live": [_values(record) for record in summary.live],
+        "closed": summary.closed,
+        "anomalies": [_anomaly(found) for found in summary.anomalies],
+        "anomaly_count": summary.anomaly_count,
+        "notes": [[found.line, found.id, found.warning, found.message] for found in summary.notes],
+        "uncommitted": summary.uncommitted,
+    }
+    rest = {
+        "commitments": [_values(record) for record in whole.commitments.values()],
+        "anomalies": [_anomaly(found) for found in whole.anomalies],
+    }
+    temp = path.with_name(f"{path.name}.{os.getpid()}")
+    with contextlib.suppress(OSError, orjson.JSONEncodeError):
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        try:
+            with os.fdopen(os.open(temp, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:
+                file.write(orjson.dumps(brief) + b"\n" + orjson.dumps(rest))
+            temp.replace(path)
+        finally:
+            temp.unlink(missing_ok=True)
+
+
+def cache_folder() -> Path | None:
+    """Return the folder for what may be deleted at any time, ``None`` where the machine names none."""
+    if sys.platform == "win32":
+        local = os.environ.get("LOCALAPPDATA")
+        return Path(local, "troth", "cache") if local else None
+    named = os.environ.get("XDG_CACHE_HOME")
+    if named and Path(named).is_absolute():
+        return Path(named, "troth")
+    home = os.environ.get("HOME")
+    if not home or not Path(home).is_absolute():
+        return None
+    return Path(home, "Library", "Caches", "troth") if sys.platform == "darwin" else Path(home, ".cache", "troth")
+
+
+def _path(ledger: Path) -> Path | None:
+    folder = cache_folder()
+    return folder / "ledgers" / f"{sha256_hex(os.fsencode(ledger))}.json" if folder is not None else None
+
+
+def _key(ledger: Path, identity: Identity, unhashed_prefix: int | None) -> list[Any]:
+    return [_FORMAT, os.fsencode(ledger).hex(), list(identity), unhashed_prefix]
+
+
+def _values(record: Commitment) -> list[Any]:
+    values = [getattr(record, name) for name in _COMMITMENT]
+    if record.submission is not None:
+        values[_SUBMISSION] = list(record.submission)
+    return values
+
+
+def _anomaly(found: Anomaly) -> list[Any]:
+    return [found.line, found.id, found.code, found.detail]
+
+
+def _commitment(values: list[Any]) -> Commitment:
+    values[_TAGS] = tuple(values[_TAGS])
+    if values[_SUBMISSION] is not None:
+        values[_SUBMISSION] = Submission(*values[_SUBMISSION])
+    return Commitment(*values)
+
+
+def _everything(rest: bytes) -> Everything:
+    collecting = gc.isenabled()
+    gc.disable()  # nothing here is garbage, and looking for some takes longer than the reading
+    try:
+        stored = orjson.loads(rest)
+        commitments = {values[0]: _commitment(values) for values in stored["commitments"]}
+        return Everything(commitments, [Anomaly(*values) for values in stored["anomalies"]])
+    finally:
+        if collecting:
+            gc.enable()
+
+
+def _summary(brief: dict[str, Any], rest: bytes) -> Summary:
+    told = brief["verification"]
+    verification = Verification(
+        verified=told["verified"],
+        total=told["total"],
+        unhashed=told["unhashed"],
+        hashed=told["hashed"],
+        faults=(),
+        warnings=tuple(Warning_(**warning) for warning in told["warnings"]),
+        head=told["head"],
+        last_hash=told["last_hash"],
+        torn_tail=False,
+    )
+    return Summary(
+        verification=verification,
+        live=[_commitment(values) for values in brief["live"]],
+        closed=brief["closed"],
+        anomalies=[Anomaly(*values) for values in brief["anomalies"]],
+        anomaly_count=brief["anomaly_count"],
+        notes=[Note(*values) for values in brief["notes"]],
+        uncommitted=brief["uncommitted"],
+        everything=lambda: _everything(rest),
+    )
