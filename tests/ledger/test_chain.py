@@ -353,7 +353,6 @@ def test_stored_zeros_are_no_predecessor_to_link_to() -> None:
         {"op": 5},
         {"id": None},
         {"id": ""},
-        {"id": 7},
         {"payload": None},
         {"payload": []},
     ],

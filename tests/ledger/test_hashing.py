@@ -6,9 +6,9 @@ import json
 from pathlib import Path
 
 import pytest
-from support.shared import conformance, needs_shared
 
 from ledger.building import head_of
+from support.shared import conformance, needs_shared
 from troth.ledger.chain import verify_lines
 from troth.ledger.fastpath import quick
 from troth.ledger.hashing import canonical_row, fold_head, row_hash, stored_form

@@ -184,16 +184,17 @@ def one_row(change: dict[str, Any], *, op: str = "claim", **payload: Any) -> lis
         ({"op": ["claim"]}, "E_INVALID_OP", None),
         ({"op": "Claim"}, "E_INVALID_OP", None),
         ({"op": "destroy", "id": ...}, "E_INVALID_OP", None),
-        ({"op": ...}, "E_MISSING_FIELD", None),
-        ({"id": ...}, "E_MISSING_FIELD", None),
-        ({"id": ""}, "E_MISSING_FIELD", None),
-        ({"ts": None}, "E_MISSING_FIELD", None),
-        ({"actor": ...}, "E_MISSING_FIELD", None),
-        ({"workspace": ...}, "E_MISSING_FIELD", None),
-        ({"payload": ...}, "E_MISSING_FIELD", None),
-        ({"payload": "text"}, "E_MISSING_FIELD", None),
-        ({"payload": {}}, "E_MISSING_FIELD", None),
-        ({"actor": ..., "ts": 5}, "E_MISSING_FIELD", None),
+        ({"op": ...}, "E_INVALID_OP", None),
+        ({"op": ""}, "E_INVALID_OP", None),
+        ({"id": ...}, "E_MISSING_FIELD", "id"),
+        ({"id": ""}, "E_MISSING_FIELD", "id"),
+        ({"ts": None}, "E_MISSING_FIELD", "ts"),
+        ({"actor": ...}, "E_MISSING_FIELD", "actor"),
+        ({"workspace": ...}, "E_MISSING_FIELD", "workspace"),
+        ({"payload": ...}, "E_MISSING_FIELD", "payload"),
+        ({"payload": "text"}, "E_MISSING_FIELD", "payload"),
+        ({"payload": {}}, "E_MISSING_FIELD", "body"),
+        ({"actor": ..., "ts": 5}, "E_MISSING_FIELD", "actor"),
         ({"ts": 5}, "E_CONSTRAINT_VIOLATED", "bad_value"),
         ({"actor": 5}, "E_CONSTRAINT_VIOLATED", "bad_value"),
         ({"id": 5}, "E_CONSTRAINT_VIOLATED", "bad_value"),
@@ -217,7 +218,11 @@ def one_row(change: dict[str, Any], *, op: str = "claim", **payload: Any) -> lis
         ({"x_own": {"a": 1}, "unknown": 5}, None, None),
         ({"trace": None, "relations": [], "semantic": {}, "sourceIds": None, "source_key": ""}, None, None),
         ({"id": "mem_00000001"}, "E_DUPLICATE_ID", None),
-        ({"source_key": "used"}, "E_DUPLICATE_ID", None),
+        ({"source_key": "used"}, "E_DUPLICATE_ID", "mem_00000003"),
+        ({"id": [], "actor": {}}, "E_CONSTRAINT_VIOLATED", "bad_value"),
+        ({"trace": 0}, "E_CONSTRAINT_VIOLATED", "bad_value"),
+        ({"relations": False}, "E_CONSTRAINT_VIOLATED", "bad_value"),
+        ({"syncScope": []}, "E_CONSTRAINT_VIOLATED", "bad_value"),
         ({"source_key": "fresh"}, None, None),
     ],
 )
@@ -228,13 +233,13 @@ def test_envelopes_in_replay(change: dict[str, Any], code: str | None, detail: s
 @pytest.mark.parametrize(
     ("op", "payload", "code", "detail"),
     [
-        ("claim", {"body": ...}, "E_MISSING_FIELD", None),
-        ("claim", {"body": None}, "E_MISSING_FIELD", None),
+        ("claim", {"body": ...}, "E_MISSING_FIELD", "body"),
+        ("claim", {"body": None}, "E_MISSING_FIELD", "body"),
         ("claim", {"body": ""}, None, None),
         ("claim", {"body": "  "}, None, None),
         ("claim", {"body": 5}, "E_CONSTRAINT_VIOLATED", "bad_value"),
-        ("claim", {"commitment": ...}, "E_MISSING_FIELD", None),
-        ("claim", {"commitment": ""}, "E_MISSING_FIELD", None),
+        ("claim", {"commitment": ...}, "E_MISSING_FIELD", "commitment"),
+        ("claim", {"commitment": ""}, "E_MISSING_FIELD", "commitment"),
         ("claim", {"commitment": 5}, "E_CONSTRAINT_VIOLATED", "bad_value"),
         ("claim", {"commitment": "nobody"}, "E_REF_NOT_FOUND", "absent"),
         ("claim", {"commitment": "op_00000009"}, "E_REF_NOT_FOUND", "absent"),
@@ -245,20 +250,20 @@ def test_envelopes_in_replay(change: dict[str, Any], code: str | None, detail: s
         ("claim", {"tags": "x"}, "E_CONSTRAINT_VIOLATED", "bad_value"),
         ("claim", {"meta": []}, None, None),
         ("claim", {"meta": 5}, "E_CONSTRAINT_VIOLATED", "bad_value"),
-        ("commit", {"source": ...}, "E_MISSING_FIELD", None),
+        ("commit", {"source": ...}, "E_MISSING_FIELD", "source"),
         ("commit", {"source": "nobody"}, "E_REF_NOT_FOUND", "absent"),
         ("commit", {"source": "op_00000009"}, "E_REF_NOT_FOUND", "absent"),
         ("commit", {"source": "cmt_00000002"}, None, None),
-        ("submit", {"evidence": ...}, "E_MISSING_FIELD", None),
+        ("submit", {"evidence": ...}, "E_MISSING_FIELD", "evidence"),
         ("submit", {"evidence": "nobody"}, "E_REF_NOT_FOUND", "absent"),
         ("submit", {"evidence": "nobody", "commitment": "mem_00000001"}, "E_REF_NOT_FOUND", "wrong_kind"),
         ("submit", {}, "E_NOT_OWNER", None),
-        ("close", {"evidence": ...}, "E_MISSING_FIELD", None),
+        ("close", {"evidence": ...}, "E_MISSING_FIELD", "evidence"),
         ("close", {"evidence": ..., "duplicate_of": "nobody"}, "E_REF_NOT_FOUND", "absent"),
         ("close", {"evidence": ..., "duplicate_of": "mem_00000001"}, None, None),
         ("close", {"duplicate_of": "nobody"}, None, None),
         ("close", {"duplicate_of": 5}, "E_CONSTRAINT_VIOLATED", "bad_value"),
-        ("annotate", {"target": ...}, "E_MISSING_FIELD", None),
+        ("annotate", {"target": ...}, "E_MISSING_FIELD", "target"),
         ("annotate", {"target": "nobody"}, "E_REF_NOT_FOUND", "absent"),
         ("annotate", {"target": "op_00000009"}, "E_REF_NOT_FOUND", "absent"),
         ("capture", {"kind": "learning"}, "E_CITATION_REQUIRED", None),
@@ -279,7 +284,7 @@ def test_the_citation_gate_wants_a_parent_of_any_name() -> None:
 
 
 def test_an_anomalous_commit_makes_no_record() -> None:
-    ledger, seen, _ = based()
+    ledger, _, _ = based()
     bad = ledger.add("commit", source="nobody")
     ledger.add("claim", commitment=bad)
     ledger.add("annotate", target=bad)
@@ -303,8 +308,16 @@ def test_anomalies_use_up_their_id_and_source_key() -> None:
     ledger.add("claim", commitment=work, id="op_0000000a")
     ledger.add("claim", commitment=work, source_key="k")
     _, state = ledger.run()
-    assert [code for _, code, _ in problems(state)] == ["E_REF_NOT_FOUND", "E_DUPLICATE_ID", "E_DUPLICATE_ID"]
+    assert problems(state)[1:] == [(4, "E_DUPLICATE_ID", None), (5, "E_DUPLICATE_ID", "op_0000000a")]
     assert state.source_keys == {"k": "op_0000000a"}
+
+
+def test_a_row_without_an_id_uses_up_its_source_key() -> None:
+    ledger = Ledger()
+    ledger.add("capture", id=None, source_key="k")
+    ledger.add("capture", source_key="k")
+    _, state = ledger.run()
+    assert problems(state) == [(1, "E_MISSING_FIELD", "id"), (2, "E_DUPLICATE_ID", None)]
 
 
 def test_version_1() -> None:
@@ -323,8 +336,8 @@ def test_version_1() -> None:
     assert found.summary() == "0/9 verified, 9 unhashed"
     assert problems(state) == [
         (6, "E_REF_NOT_FOUND", "absent"),
-        (7, "E_MISSING_FIELD", None),
-        (9, "E_MISSING_FIELD", None),
+        (7, "E_MISSING_FIELD", "target"),
+        (9, "E_MISSING_FIELD", "actor"),
     ]
     assert state.commitments["c1"].body == ""
     assert state.commitments["c1"].owner == "a"
@@ -339,7 +352,7 @@ def test_version_1() -> None:
     ledger.add("annotate", memory=seen)
     ledger.put({**ledger.rows[1], "id": "ann_0000000b", "payload": {"source": seen, "body": ""}})
     _, state = ledger.run()
-    assert problems(state) == [(3, "E_MISSING_FIELD", None), (4, "E_MISSING_FIELD", None)]
+    assert problems(state) == [(3, "E_MISSING_FIELD", "body"), (4, "E_MISSING_FIELD", "target")]
     assert state.dismissed == {seen}
 
 

@@ -1,4 +1,4 @@
-"""Any changed byte that alters a value or the framing is found, and placed at its line (ledger spec §4, invariant 2)."""
+"""Any changed byte that alters a value or the framing is found and placed at its line (ledger spec §4, §7)."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ from collections.abc import Iterable
 from typing import Any
 
 import pytest
-from support.shared import conformance, needs_shared
 
 from ledger.building import reviewed
+from support.shared import conformance, needs_shared
 from troth.core.strictjson import JsonFault
 from troth.ledger.chain import verify_lines
 from troth.ledger.rows import parse_row

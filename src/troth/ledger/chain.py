@@ -12,7 +12,7 @@ from troth.core.digests import ZERO, is_digest
 from troth.core.strictjson import JsonFault
 from troth.ledger.codes import FAULTS, WARNINGS
 from troth.ledger.fastpath import Stretch, quick, stretch
-from troth.ledger.fields import READ_OPS
+from troth.ledger.fields import READ_OPS, is_blank
 from troth.ledger.hashing import fold_head, row_hash, stored_form
 from troth.ledger.rows import MAX_ROW_BYTES, Row, parse_row, row_of
 from troth.ledger.seen import LONGEST_PLAIN_ID, SeenDigests, compact_id
@@ -275,7 +275,7 @@ class ChainReader:
     def _take(self, row: Row) -> None:
         value = row.value
         before = len(self._faults)
-        if row.id is None or row.op not in READ_OPS or not isinstance(value.get("payload"), dict):
+        if is_blank(value.get("id")) or row.op not in READ_OPS or not isinstance(value.get("payload"), dict):
             self._warn(row.id, "envelope")
         if row.id is not None:
             key = compact_id(row.id)

@@ -168,13 +168,14 @@ def _holds() -> bool:
         "A": [[{}]],
         "": numbers,
     }
-    for value in (*texts, plain, {"nested": [plain, *texts]}):
+    for value in (*texts, numbers, plain, {"nested": [plain, *texts]}):
         ours = _dumps(value, option=_SORTED)
-        text = ours.decode("utf-8")
         if loads(ours, LEDGER_ROW) != value or _loads(_dumps(value)) != value:
             return False
-        if text.isascii() and "\x7f" not in text and ours.replace(b"/", b"\\/") != hashed_form(value):
-            return False
+        for escaped in (_escaped(ours), ours):
+            plain_ascii = escaped.isascii() and b"\x7f" not in escaped
+            if plain_ascii and escaped.replace(b"/", b"\\/") != hashed_form(value):
+                return False
     if list(_loads(_dumps(plain, option=_SORTED))) != sorted(plain):
         return False
     for tiny in (0.00001, 9.999e-5, 1e-6, 1e-7, 1.5e-9, 1e-10, 2.5e-100, 5e-324, -0.00001, -1e-7):

@@ -34,8 +34,8 @@ KIND_MAY_DIFFER: Final = frozenset({"capture", "annotate"})
 CITING_KINDS: Final = frozenset({"finding", "step_result", "learning"})
 """Kinds that need a parent, whatever the operation (§7, invariant 3)."""
 
-REQUIRED_ENVELOPE: Final = ("id", "op", "ts", "actor", "workspace", "payload")
-"""Required fields in table order; ``hash`` and ``prevHash`` are the verifier's matter."""
+REQUIRED_ENVELOPE: Final = ("id", "ts", "actor", "workspace", "payload")
+"""Required fields in table order; ``op`` is looked at before; ``hash`` and ``prevHash`` are the verifier's matter."""
 
 REQUIRED_PAYLOAD: Final[dict[str, tuple[str, ...]]] = {
     "capture": ("body",),
@@ -61,8 +61,13 @@ LEVELS: Final = ("explicit", "deductive", "inductive", "contradiction")
 SCOPES: Final = ("local", "anonymous", "full", "cloud")
 
 
+def is_blank(value: Any) -> bool:
+    """Tell whether a field that is a string counts as absent for state: ``null`` or empty (§2)."""
+    return value is None or value == ""
+
+
 def is_empty(value: Any) -> bool:
-    """Tell whether a value counts as absent for state: ``null`` or empty (§2)."""
+    """Tell whether a field that is an array or an object counts as absent for state: ``null`` or empty (§2)."""
     return value is None or value in ("", [], {})
 
 
@@ -167,9 +172,9 @@ def read_op(op: Any) -> Any:
 def read_target(op: Any, payload: dict[str, Any]) -> Any:
     """Return the target of a note: ``target``, in a version 1 note else ``source``, else ``memory``."""
     target = payload.get("target")
-    if is_empty(target) and isinstance(op, str) and op in V1_OPS:
+    if is_blank(target) and isinstance(op, str) and op in V1_OPS:
         target = payload.get("source")
-        if is_empty(target):
+        if is_blank(target):
             target = payload.get("memory")
     return target
 
@@ -182,16 +187,16 @@ def required_value(op: Any, payload: dict[str, Any], name: str) -> Any:
     if name == "target":
         return read_target(op, payload)
     value = payload.get(name)
-    if name == "evidence" and op == "close" and is_empty(value):
+    if name == "evidence" and op == "close" and is_blank(value):
         return payload.get("duplicate_of")
     return value
 
 
 def missing_field(value: dict[str, Any], *, hashed: bool, filled: frozenset[str] = frozenset()) -> str | None:
-    """Return the JSON path of the first missing required field, in table order.
+    """Return the name of the first missing required field, those of the envelope first, in table order.
 
     Args:
-        value: the row.
+        value: the row, its operation known.
         hashed: an unhashed row is one of version 1, whose workspace and body have defaults (§6).
         filled: envelope fields that a tool fills later.
     """
@@ -201,8 +206,8 @@ def missing_field(value: dict[str, Any], *, hashed: bool, filled: frozenset[str]
         if name in filled or (name == "workspace" and not hashed):
             continue
         field = value.get(name)
-        if not isinstance(field, dict) if name == "payload" else is_empty(field):
-            return f"$.{name}"
+        if type(field) is not dict if name == "payload" else is_blank(field):
+            return name
     payload = value["payload"]
     op = value["op"]
     for name in REQUIRED_PAYLOAD[read_op(op)]:
@@ -210,9 +215,9 @@ def missing_field(value: dict[str, Any], *, hashed: bool, filled: frozenset[str]
         if name == "body":
             # Readers accept any string, the empty one too; in version 1 a missing body reads as empty.
             if field is None and hashed:
-                return "$.payload.body"
-        elif is_empty(field):
-            return f"$.payload.{name}"
+                return name
+        elif is_blank(field):
+            return name
     return None
 
 
@@ -235,13 +240,15 @@ def mistyped_field(value: dict[str, Any]) -> str | None:
     """Return the JSON path of a field of the wrong type, ``None`` when every known field has its type."""
     plain_type = _PLAIN_TYPES.get
     for name, member in value.items():
-        if type(member) is not plain_type(name):
-            check = ENVELOPE_TYPES.get(name)
-            if check is not None and not check(member) and not is_empty(member):
-                return f"$.{name}"
+        if type(member) is not plain_type(name) and _mistyped(ENVELOPE_TYPES.get(name), member):
+            return f"$.{name}"
     for name, member in value["payload"].items():
-        if type(member) is not plain_type(name):
-            check = PAYLOAD_TYPES.get(name)
-            if check is not None and not check(member) and not is_empty(member):
-                return f"$.payload.{name}"
+        if type(member) is not plain_type(name) and _mistyped(PAYLOAD_TYPES.get(name), member):
+            return f"$.payload.{name}"
     return None
+
+
+def _mistyped(check: Check | None, member: Any) -> bool:
+    if check is None or check(member):
+        return False
+    return member is not None if check is is_text else not is_empty(member)

@@ -8,7 +8,7 @@ from typing import Any, Final
 from troth.core.canonical import row_bytes
 from troth.core.digests import ZERO
 from troth.core.errors import Place, Refused
-from troth.ledger.fields import V1_OPS, is_empty, read_target
+from troth.ledger.fields import V1_OPS, is_blank, read_target
 from troth.ledger.hashing import row_hash
 from troth.ledger.rows import MAX_ROW_BYTES
 
@@ -26,18 +26,18 @@ def normalised(value: dict[str, Any]) -> dict[str, Any]:
     op = row.get("op")
     payload = row.get("payload")
     payload = dict(payload) if isinstance(payload, dict) else {}
-    if is_empty(payload.get("body")):
+    if is_blank(payload.get("body")):
         payload = {**payload, "body": op if isinstance(op, str) else ""}
     if isinstance(op, str) and op in V1_OPS:
         row["op"] = "annotate"
         payload["kind"] = op
         target = read_target(op, payload)
-        if not is_empty(target):
+        if not is_blank(target):
             payload["target"] = target
         meta = payload.get("meta")
         payload["meta"] = {**(meta if isinstance(meta, dict) else {}), "v1_op": op}
     row["payload"] = payload
-    if is_empty(row.get("workspace")):
+    if is_blank(row.get("workspace")):
         row["workspace"] = DEFAULT_WORKSPACE
     return row
 

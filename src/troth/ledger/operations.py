@@ -18,7 +18,8 @@ from troth.ledger.fields import (
     ID_PREFIX,
     ON_COMMITMENT,
     OPS,
-    is_empty,
+    REQUIRED_ENVELOPE,
+    is_blank,
     missing_field,
 )
 from troth.ledger.hashing import row_hash
@@ -67,9 +68,13 @@ class Candidate:
 
     @classmethod
     def of(cls, members: Mapping[str, Any]) -> Candidate:
-        """Return the candidate of a mapping with the wire's names; unknown names go to ``extra``."""
+        """Return the candidate of a mapping with the wire's names; unknown names go to ``extra``.
+
+        ``hash`` and ``prevHash`` are left out: tools fill them, whatever the mapping says.
+        """
         known = {name: members.get(name) for name in _MEMBERS}
-        extra = {name: value for name, value in members.items() if name not in known}
+        left_out = {*known, "hash", "prevHash"}
+        extra = {name: value for name, value in members.items() if name not in left_out}
         return cls(**known, extra=extra)
 
 
@@ -123,12 +128,13 @@ def admit(
     value = _assemble(candidate)
     op = value["op"]
     # 1
-    if not is_empty(op) and (not isinstance(op, str) or op not in OPS):
+    if not isinstance(op, str) or op not in OPS:
         _refuse("E_INVALID_OP", f"{op!r:.80} is none of the nine operations", path="$.op")
     # 2
-    path = missing_field(value, hashed=True, filled=_FILLED)
-    if path is not None:
-        _refuse("E_MISSING_FIELD", f"{op or 'a row'} needs {path.removeprefix('$.')}", path=path)
+    missing = missing_field(value, hashed=True, filled=_FILLED)
+    if missing is not None:
+        path = f"$.{missing}" if missing in REQUIRED_ENVELOPE else f"$.payload.{missing}"
+        _refuse("E_MISSING_FIELD", f"{op} needs {missing}", detail=missing, path=path)
     # 3
     _check_values(candidate, value, okf_ingest)
     # 4
@@ -181,7 +187,7 @@ def _assemble(candidate: Candidate) -> dict[str, Any]:
     """Return the members given, in the order of the file; absent optional ones omitted (§2)."""
     value: dict[str, Any] = {"op": candidate.op, "actor": candidate.actor, "payload": candidate.payload}
     for name in ("id", "ts", "workspace"):
-        if not is_empty(getattr(candidate, name)):
+        if getattr(candidate, name) is not None:
             value[name] = getattr(candidate, name)
     for name in _OPTIONAL:
         item = getattr(candidate, name)
@@ -191,9 +197,9 @@ def _assemble(candidate: Candidate) -> dict[str, Any]:
     if isinstance(candidate.payload, dict):
         payload = {name: item for name, item in candidate.payload.items() if item is not None}
         # A duplicate close without evidence is written with the other commitment as its evidence ([D17]).
-        if value["op"] == "close" and is_empty(payload.get("evidence")):
+        if value["op"] == "close" and is_blank(payload.get("evidence")):
             payload.pop("evidence", None)
-            if not is_empty(payload.get("duplicate_of")):
+            if not is_blank(payload.get("duplicate_of")):
                 payload["evidence"] = payload["duplicate_of"]
         value["payload"] = payload
     return value
@@ -201,14 +207,9 @@ def _assemble(candidate: Candidate) -> dict[str, Any]:
 
 def _check_values(candidate: Candidate, value: dict[str, Any], okf_ingest: bool) -> None:
     problem = unportable(value) or envelope_problem(value, okf_ingest=okf_ingest)
-    if problem is None:
-        for name in candidate.extra:
-            if not name.startswith("x_"):
-                problem = f"$.{name}", "an unknown field; fields of your own start with x_"
-                break
     if problem is not None:
         _refuse("E_CONSTRAINT_VIOLATED", f"{problem[0]}: {problem[1]}", detail="bad_value", path=problem[0])
-    if not is_empty(candidate.trust):
+    if candidate.trust is not None:
         _refuse(
             "E_CONSTRAINT_VIOLATED",
             "trust is measured, never supplied",
@@ -220,28 +221,32 @@ def _check_values(candidate: Candidate, value: dict[str, Any], okf_ingest: bool)
 def _check_unused(value: dict[str, Any], state: State) -> None:
     identifier = value.get("id")
     if identifier is not None and identifier in state.signals:
-        _refuse("E_DUPLICATE_ID", f"{identifier} is already used", detail=identifier, path="$.id")
+        _refuse("E_DUPLICATE_ID", f"{identifier} is already used", path="$.id")
     key = value.get("source_key")
     if key is not None and key in state.source_keys:
         existing = state.source_keys[key]
-        _refuse("E_DUPLICATE_ID", f"{existing} has that source_key", detail=existing, path="$.source_key")
+        message = f"{existing or 'a row without id'} has that source_key"
+        _refuse("E_DUPLICATE_ID", message, detail=existing, path="$.source_key")
 
 
 def _check_references(value: dict[str, Any], state: State, okf_ingest: bool) -> None:
-    payload = value["payload"]
-    duplicate_of = payload.get("duplicate_of")
+    op, payload = value["op"], value["payload"]
     # A duplicate close may name the other commitment as its evidence ([D17]).
-    lent = value["op"] == "close" and not is_empty(duplicate_of) and payload["evidence"] == duplicate_of
+    lent = op == "close" and payload.get("duplicate_of") == payload["evidence"]
+    evidence: tuple[str, ...] = ("capture", "annotate") if op in ("submit", "close") and not lent else ()
     single: tuple[tuple[str, tuple[str, ...]], ...] = (
         ("commitment", ("commit",)),
-        ("source", ("capture",)),
-        ("evidence", ("commit",) if lent else ("capture", "annotate")),
+        ("source", ("capture",) if op == "commit" else ()),
+        ("evidence", evidence),
         ("duplicate_of", ("commit",)),
         ("target", ()),
     )
     for name, allowed in single:
-        if not is_empty(payload.get(name)):
+        if name in payload:
             _check_reference(payload[name], allowed, state, f"$.payload.{name}")
+            if name == "commitment" and payload[name] not in state.commitments:
+                message = f"{payload[name]} is a row without effect, so there is no such commitment"
+                _refuse("E_REF_NOT_FOUND", message, detail="absent", path="$.payload.commitment")
     for parent in parents_of(value):
         _check_reference(parent, (), state, "$.trace.parent")
     if not okf_ingest:
@@ -264,13 +269,6 @@ def _check_reference(identifier: str, allowed: tuple[str, ...], state: State, pa
             detail="wrong_kind",
             path=path,
         )
-    if allowed == ("commit",) and identifier not in state.commitments:
-        _refuse(
-            "E_REF_NOT_FOUND",
-            f"{identifier} is a row without effect, so there is no such commitment",
-            detail="absent",
-            path=path,
-        )
 
 
 def _check_table(value: dict[str, Any], state: State) -> None:
@@ -286,7 +284,7 @@ def _check_table(value: dict[str, Any], state: State) -> None:
             f"the approval names another submission or evidence than the one of {record.id} in review",
             detail="bad_state",
         )
-    if not is_empty(payload.get("duplicate_of")):
+    if op == "close" and "duplicate_of" in payload:
         _check_duplicate(record, payload["duplicate_of"], state.commitments)
 
 

@@ -11,7 +11,7 @@ from typing import Any
 from troth.core.instants import parse_instant
 from troth.ledger.chain import Warning_
 from troth.ledger.codes import WARNINGS
-from troth.ledger.fields import CORE_RELATIONS, ID_PREFIX, OKF_RELATIONS, is_empty, read_op
+from troth.ledger.fields import CORE_RELATIONS, ID_PREFIX, OKF_RELATIONS, is_blank, is_empty, read_op
 from troth.ledger.replay import depth_of, parents_of
 from troth.ledger.rows import Row
 
@@ -46,7 +46,7 @@ class Remarks:
 
     def _envelope(self, row: Row) -> None:
         workspace = row.value.get("workspace")
-        if self._workspace is not None and not is_empty(workspace) and workspace != self._workspace:
+        if self._workspace is not None and not is_blank(workspace) and workspace != self._workspace:
             self._warn(row, "workspace_differs")
         prefix = ID_PREFIX.get(str(read_op(row.op)))
         if row.id is not None and prefix is not None and not row.id.startswith(prefix):
@@ -54,7 +54,7 @@ class Remarks:
 
     def _time(self, row: Row) -> None:
         written = row.value.get("ts")
-        if is_empty(written):
+        if is_blank(written):
             return
         instant = parse_instant(written) if isinstance(written, str) else None
         if instant is None or not isinstance(written, str):

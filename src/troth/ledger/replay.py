@@ -13,7 +13,7 @@ from troth.ledger.fields import (
     ON_COMMITMENT,
     OPS,
     V1_OPS,
-    is_empty,
+    is_blank,
     missing_field,
     mistyped_field,
     read_op,
@@ -133,15 +133,15 @@ class State:
     """Everything that replay derives; writers look their rules up here and change nothing.
 
     ``signals`` holds the first row of every id, anomalies included. ``source_keys`` maps a key to the id of the
-    row that has it, ``cited`` the captures that a commitment names as its source, ``dismissed`` the targets of
-    dismissals.
+    row that has it (``None``: a row without id). ``cited`` holds the captures that a commitment names as its
+    source, ``dismissed`` the targets of dismissals.
     """
 
     commitments: dict[str, Commitment] = field(default_factory=dict)
     anomalies: list[Anomaly] = field(default_factory=list)
     notes: list[Note] = field(default_factory=list)
     signals: dict[str, Signal] = field(default_factory=dict)
-    source_keys: dict[str, str] = field(default_factory=dict)
+    source_keys: dict[str, str | None] = field(default_factory=dict)
     cited: set[str] = field(default_factory=set)
     dismissed: set[str] = field(default_factory=set)
     duplicates: dict[str, list[str]] = field(default_factory=dict)
@@ -171,7 +171,6 @@ class State:
 
 _Problem = tuple[str, str | None]
 
-_MISSING: Final[_Problem] = ("E_MISSING_FIELD", None)
 _BAD_VALUE: Final[_Problem] = ("E_CONSTRAINT_VIOLATED", "bad_value")
 _BAD_STATE: Final[_Problem] = ("E_CONSTRAINT_VIOLATED", "bad_state")
 _ABSENT: Final[_Problem] = ("E_REF_NOT_FOUND", "absent")
@@ -197,16 +196,19 @@ class Replay:
         value, state = row.value, self.state
         written_op = value.get("op")
         op = read_op(written_op)
-        if not is_empty(op) and (not isinstance(op, str) or op not in _KNOWN_OPS):
+        if type(op) is not str or op not in _KNOWN_OPS:
             return "E_INVALID_OP", None
-        if missing_field(value, hashed=row.hashed) is not None:
-            return _MISSING
+        missing = missing_field(value, hashed=row.hashed)
+        if missing is not None:
+            return "E_MISSING_FIELD", missing
         if mistyped_field(value) is not None:
             return _BAD_VALUE
         payload: dict[str, Any] = value["payload"]
-        key = value.get("source_key")
-        if value["id"] in state.signals or (key and key in state.source_keys):
+        if value["id"] in state.signals:
             return "E_DUPLICATE_ID", None
+        key = value.get("source_key")
+        if key and key in state.source_keys:
+            return "E_DUPLICATE_ID", state.source_keys[key]
         if read_kind(written_op, payload) in CITING_KINDS and not parents_of(value):
             return "E_CITATION_REQUIRED", None
         problem = self._unmet_reference(written_op, op, payload)
@@ -308,6 +310,9 @@ class Replay:
     def _register(self, row: Row) -> None:
         """Make the row known to later ones; an anomaly too has used its id and its source_key."""
         value, state = row.value, self.state
+        key = value.get("source_key")
+        if key and type(key) is str:
+            state.source_keys.setdefault(key, row.id)
         if row.id is None or row.id in state.signals:
             return
         op, payload, ts = value.get("op"), value.get("payload"), value.get("ts")
@@ -320,9 +325,6 @@ class Replay:
             ts if type(ts) is str else None,
             state.depth_of(parents_of(value)) if "trace" in value else 0,
         )
-        key = value.get("source_key")
-        if key and isinstance(key, str):
-            state.source_keys.setdefault(key, row.id)
 
     def _share(self, text: Any) -> str | None:
         """Return one object for equal texts: a ledger has few operations, kinds and actors and many rows."""
@@ -359,7 +361,7 @@ def depth_of(parents: Iterable[str], depths: Mapping[str, int]) -> int:
 
 def column_of(op: str, payload: dict[str, Any]) -> Column:
     """Return the column of the state table for an operation."""
-    if op == "close" and not is_empty(payload.get("duplicate_of")):
+    if op == "close" and not is_blank(payload.get("duplicate_of")):
         return "duplicate"
     return op  # type: ignore[return-value]
 
@@ -371,7 +373,7 @@ def approval_matches(record: Commitment, payload: dict[str, Any]) -> bool:
     evidence = payload.get("evidence")
     meta = payload.get("meta")
     named = meta.get("submission") if isinstance(meta, dict) else None
-    return (is_empty(evidence) or evidence == submission.evidence) and (is_empty(named) or named == submission.id)
+    return (is_blank(evidence) or evidence == submission.evidence) and (is_blank(named) or named == submission.id)
 
 
 def replay(rows: Iterable[Row]) -> State:

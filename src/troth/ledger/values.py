@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Container
 from typing import Any, Final
 
 from troth.core.instants import parse_instant
@@ -18,6 +18,7 @@ from troth.ledger.fields import (
     OKF_RELATIONS,
     PAYLOAD_TYPES,
     SCOPES,
+    is_texts,
 )
 
 MAX_SAFE_INTEGER: Final = 2**53 - 1
@@ -25,7 +26,7 @@ MAX_DEPTH: Final = 100
 _ID: Final = re.compile(r"(?:mem|cmt|op|ann)_[0-9a-z]{8,64}")
 _KIND: Final = re.compile(r"[a-z][a-z0-9_-]{0,63}")
 _ACTOR: Final = re.compile(r"(?:human|agent|system):[^\s:]\S{0,255}")
-_EMAIL: Final = re.compile(r"[^\s:@]{1,64}@[^\s:@]{1,255}")
+_EMAIL: Final = re.compile(r"[^\s:@]+@[^\s:@]+")
 _WORKSPACE: Final = re.compile(r"\S{1,128}")
 
 Problem = tuple[str, str]
@@ -97,23 +98,47 @@ def _has_surrogate(text: str) -> bool:
     return not text.isascii() and any("\ud800" <= char <= "\udfff" for char in text)
 
 
+def _unknown_member(value: dict[str, Any], known: Container[str]) -> str | None:
+    """Return the first member that is neither known nor the caller's own, prefixed ``x_`` ([D2])."""
+    for name in value:
+        if name not in known and not name.startswith("x_"):
+            return name
+    return None
+
+
+def _semantic_problem(semantic: dict[str, Any]) -> str | None:
+    unknown = _unknown_member(semantic, ("entities", "intent", "domain"))
+    if unknown is not None:
+        return f"{unknown!r} is unknown; members of your own start with x_"
+    if any(member is None for member in semantic.values()):
+        return "a member that is null"
+    return None
+
+
 def _trace_problem(trace: dict[str, Any]) -> str | None:
+    unknown = _unknown_member(trace, ("parent", "children", "causalDepth"))
+    if unknown is not None:
+        return f"{unknown!r} is unknown; members of your own start with x_"
     for name in ("parent", "children"):
-        if not _empty_or_ids(trace.get(name)):
+        if name in trace and not _are_ids(trace[name]):
             return f"{name} is an array of ids"
-    depth = trace.get("causalDepth")
-    if depth is not None and (isinstance(depth, bool) or not isinstance(depth, int) or depth < 0):
+    depth = trace.get("causalDepth", 0)
+    if isinstance(depth, bool) or not isinstance(depth, int) or depth < 0:
         return "causalDepth is an integer from 0"
     return None
 
 
-def _empty_or_ids(value: Any) -> bool:
-    return value is None or (isinstance(value, list) and all(isinstance(item, str) and item != "" for item in value))
+def _are_ids(value: Any) -> bool:
+    """Tell whether a value is an array of what may be ids; whether rows have them is for a later step (§5)."""
+    return is_texts(value) and "" not in value
 
 
 def _relations_problem(relations: list[dict[str, Any]], okf_ingest: bool) -> str | None:
     allowed = CORE_RELATIONS | OKF_RELATIONS if okf_ingest else CORE_RELATIONS
     for relation in relations:
+        unknown = _unknown_member(relation, ("type", "targetId"))
+        if unknown is not None:
+            return f"{unknown!r} is unknown; members of your own start with x_"
         if relation["type"] not in allowed:
             return f"the relation type {relation['type']!r} is not one a writer may use here"
         if not relation["targetId"]:
@@ -138,14 +163,18 @@ def envelope_problem(value: dict[str, Any], *, okf_ingest: bool) -> Problem | No
             None if is_workspace(item) else "a workspace is 1 to 128 characters without white space"
         ),
         "syncScope": lambda item: None if item in SCOPES else f"syncScope is one of {', '.join(SCOPES)}",
+        "semantic": _semantic_problem,
         "trace": _trace_problem,
         "relations": lambda item: _relations_problem(item, okf_ingest),
         "observationLevel": lambda item: None if item in LEVELS else f"observationLevel is one of {', '.join(LEVELS)}",
-        "sourceIds": lambda item: None if _empty_or_ids(item) else "sourceIds is an array of ids",
+        "sourceIds": lambda item: None if _are_ids(item) else "sourceIds is an array of ids",
         "source_key": lambda item: None if 1 <= len(item) <= 512 else "a source_key is 1 to 512 characters",
     }
+    unknown = _unknown_member(value, ENVELOPE_TYPES)
+    if unknown is not None:
+        return f"$.{unknown}", "an unknown field; fields of your own start with x_"
     for name, check in ENVELOPE_TYPES.items():
-        if name not in value or value[name] is None:
+        if name not in value:
             continue
         if not check(value[name]):
             return f"$.{name}", "the wrong type"
@@ -162,10 +191,13 @@ def envelope_problem(value: dict[str, Any], *, okf_ingest: bool) -> Problem | No
 
 def payload_problem(op: str, payload: dict[str, Any]) -> Problem | None:
     """Return the first payload field, in table order, with a wrong type, format or value."""
+    unknown = _unknown_member(payload, PAYLOAD_TYPES)
+    if unknown is not None:
+        return f"$.payload.{unknown}", "an unknown field; fields of your own start with x_"
     for name, check in PAYLOAD_TYPES.items():
-        item = payload.get(name)
-        if item is None:
+        if name not in payload:
             continue
+        item = payload[name]
         if not check(item):
             return f"$.payload.{name}", "the wrong type"
         if name == "body" and not item.strip():
@@ -175,6 +207,10 @@ def payload_problem(op: str, payload: dict[str, Any]) -> Problem | None:
                 return "$.payload.kind", "a kind is a lowercase label of at most 64 characters"
             if op not in KIND_MAY_DIFFER and item != DEFAULT_KIND[op]:
                 return "$.payload.kind", f"the kind of {op} is {DEFAULT_KIND[op]}"
+        if name in ("source", "commitment", "evidence", "target", "duplicate_of") and not item:
+            return f"$.payload.{name}", "an empty id"
         if name == "refs" and "" in item:
             return "$.payload.refs", "an empty id"
+    if op == "close" and payload.get("duplicate_of") == payload["commitment"]:
+        return "$.payload.duplicate_of", "the commitment itself, not another one"
     return None
