@@ -145,3 +145,11 @@ def _about_command(command: Mapping[str, Any]) -> str:
     )
     counted = f" ({counts})" if counts else ""
     return f"graded {printable(command['id'], 80)}: {command_line(command['argv'], 200)}: {ended}{counted}"
+
+
+def tell_grade(found: Examination, report: Mapping[str, Any]) -> tuple[str, tuple[str, ...]]:
+    """Return what a grade without a run comes to in one sentence, and a line for each command."""
+    open_points = [_explained(point, {}, report) for point in missing(found)]
+    (story,) = stories(found)
+    sentence = open_points[0]["why"] if open_points else because(story)
+    return sentence, tuple(_about_grade(report))

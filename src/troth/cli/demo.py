@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import shutil
+import sys
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -133,7 +135,9 @@ def _draw(result: Mapping[str, Any]) -> None:
     table = Table(show_lines=True)
     for heading in ("agent", "claimed", "the records establish", "because", "ledger"):
         wide = heading == "because"
-        table.add_column(heading, overflow="fold", no_wrap=heading in ("agent", "ledger"), min_width=30 if wide else None)
+        table.add_column(
+            heading, overflow="fold", no_wrap=heading in ("agent", "ledger"), min_width=30 if wide else None
+        )
     for row in result["rows"]:
         decision = row["decision"]
         # What comes from an agent is text, never markup.
@@ -142,9 +146,9 @@ def _draw(result: Mapping[str, Any]) -> None:
             Text(decision.replace("_", " "), style=COLOURS[decision]),
             *(Text(printable(row[name])) for name in ("sentence", "ledger")),
         )
-    console = Console(highlight=False)
     # Where nobody's terminal sets the width, lines are long enough for a sentence.
-    console.print(table, width=None if console.is_terminal else 120)
+    width = None if sys.stdout.isatty() or "COLUMNS" in os.environ else 120
+    Console(highlight=False, width=width).print(table)
 
 
 @click.command("demo", epilog="Example: troth demo --keep ./demo")

@@ -32,7 +32,7 @@ COMMANDS: Final[dict[str, tuple[str, str]]] = {
     "import": ("troth.cli.ledger", "Bring version 1 rows into a new ledger."),
     "run": ("troth.cli.run", "Run an agent under observation and write its receipt."),
     "runs": ("troth.cli.run", "List runs and what became of them."),
-    "grade": ("troth.cli.run", "Run a contract's acceptance commands on a tree."),
+    "grade": ("troth.cli.grade", "Run a contract's acceptance commands on a tree."),
     "contract": ("troth.cli.contract", "Seal, check and show contracts."),
     "receipt": ("troth.cli.receipt", "Check and verify done receipts."),
     "demo": ("troth.cli.demo", "Watch honest and dishonest agents being held to their word."),
