@@ -517,6 +517,12 @@ while True:
     assert sorted(seen.changes()) == sorted(("create", f"d{n % 3}/{n}") for n in range(60))
 
 
+def test_a_burst_of_files_is_seen_whole(workspace: Path) -> None:
+    seen = python(workspace, 'import os\nfor n in range(3000): os.close(os.open(f"f{n}", os.O_CREAT | os.O_WRONLY))')
+    clean(seen.report)
+    assert seen.changes() == [("create", f"f{n}") for n in range(3000)]
+
+
 # --- hostile names ---
 
 

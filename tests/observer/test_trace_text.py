@@ -12,7 +12,9 @@ from hypothesis import strategies as st
 
 from support.tracing import HEAD, TAIL, changes, events_of, lines, program, read
 from troth.observer import trace
+from troth.observer.events import TraceReport
 from troth.observer.reading import read_steps
+from troth.receipts.records import observation
 
 OPENED = '101 openat(AT_FDCWD</ws>, "a", O_WRONLY|O_CREAT|O_TRUNC, 0666) = 3</ws/a>'
 
@@ -575,20 +577,23 @@ def mutated(data: bytes, chance: random.Random) -> bytes:
     return data
 
 
+def readable(report: TraceReport) -> None:
+    """The events make a record that the published rules accept."""
+    origin = {"claim_id": "c", "invocation_id": "r", "producer": "p", "vantage": "independent", "witness_scope": "PEER"}
+    scope = {"id": "r", "start": "2026-03-01T12:00:00Z", "end": "9999-12-31T23:59:59Z"}
+    events = [event.as_json() for event in report.events]
+    record = {"schema_version": "probity-observation/v2", "scope": scope, "coverage": "complete", "events": events}
+    observation({**record, **origin})
+
+
 def test_damaged_traces_never_crash_the_reader(tmp_path: Path) -> None:
     chance = random.Random(7)
     data = lines(*MATERIAL)
-    rounds, whole, untouched = 1500, 0, read(data, tmp_path)
+    rounds, whole, untouched = 1_200, 0, read(data, tmp_path)
     for _ in range(rounds):
         report = read(mutated(data, chance), tmp_path)
         whole += report.unparsed_lines == 0
-        steps = [event.step for event in report.events]
-        assert steps == sorted(set(steps))
-        earlier: set[str] = set()
-        for event in report.events:
-            assert event.origin is None or event.origin in earlier
-            if event.type == "exec":
-                earlier.add(event.id)
+        readable(report)
     print(f"accepted whole: {whole} of {rounds}")
     # Most damage falls into strings and numbers, which the grammar cannot tell from others.
     assert 0.2 * rounds < whole < 0.95 * rounds

@@ -25,7 +25,8 @@ traced = [pytest.mark.observer, needs_observer]
 """Marks of a test that traces a real program."""
 
 
-def _sandbox(workspace: Path) -> list[str]:
+def sandbox(workspace: Path) -> list[str]:
+    """Return a small sandbox around a workspace, for bubblewrap; the program follows after `--`."""
     system = [name for name in ("/usr", "/bin", "/lib", "/lib64", "/sbin", "/etc/alternatives") if Path(name).exists()]
     prefix = Path(PYTHON).parent.parent
     if not str(prefix).startswith("/usr"):
@@ -91,9 +92,9 @@ def record(
         (workspace / name).symlink_to(target)
     known = [str(path.relative_to(workspace)) for path in workspace.rglob("*") if not path.is_dir()]
     trace = workspace.parent / "trace"
-    sandbox = [word for word in _sandbox(workspace) if pidns or word != "--unshare-pid"]
+    inside = [word for word in sandbox(workspace) if pidns or word != "--unshare-pid"]
     done = subprocess.run(
-        [*strace_argv(trace), *sandbox, "--", *argv],
+        [*strace_argv(trace), *inside, "--", *argv],
         input=stdin, capture_output=True, text=True, errors="replace", check=False, timeout=120,
         env={"PATH": "/usr/bin:/bin", "LC_ALL": "C", "PYTHONDONTWRITEBYTECODE": "1"},
     )  # fmt: skip

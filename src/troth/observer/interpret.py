@@ -17,11 +17,15 @@ from troth.observer.processes import Mapping, Place, Process, Task, execute, sta
 from troth.observer.reading import Kind, Recording
 from troth.observer.syscalls import ESCAPES, FORMS, IOCTL_WRITES, NETWORK, Form
 from troth.observer.trace import Call, descriptor, split_call, split_list, string, unescape
+from troth.receipts.kinds import is_path
 
 NOT_FILES: Final = frozenset(
     {b"/dev/null", b"/dev/zero", b"/dev/full", b"/dev/random", b"/dev/urandom", b"/dev/tty", b"/dev/console",
      b"/dev/ptmx", b"/dev/pts/ptmx"}
 )  # fmt: skip
+OUTSIDE: Final = frozenset({b".git", b".mentu"})
+"""Names at the workspace's top that are no part of its tree."""
+
 _MEMORY: Final = re.compile(rb"/proc/(?:self|thread-self|\d+)/(?:task/\d+/)?mem$")
 _HANDLE: Final = re.compile(rb"/proc/(?:self|thread-self)/fd/(\d+)$|/dev/fd/(\d+)$")
 _INET: Final = re.compile(rb'sa_family=AF_INET, sin_port=htons\((\d+)\), sin_addr=inet_addr\("([0-9.]+)"\)')
@@ -59,6 +63,7 @@ class Interpreter:
         self.malformed = 0
         self._workspace = workspace.encode("utf-8", "surrogateescape")
         self._inside = self._workspace + b"/"
+        self._git = self._inside + b".git/"
         self._argv = [argument.encode("utf-8", "surrogateescape") for argument in agent_argv]
         self._quiet = frozenset(path.encode("utf-8", "surrogateescape") for path in quiet)
         self._set_up = True
@@ -262,21 +267,28 @@ class Interpreter:
 
     # --- putting down ---
 
-    def _inside_name(self, path: bytes) -> str | None:
-        """Return the workspace's name of an absolute path, or None when it is no part of the workspace's tree."""
+    def _in_tree(self, path: bytes) -> bool:
+        """Tell whether a path is part of the workspace's tree, which ``.git`` and ``.mentu`` are not (§13.9)."""
         if not path.startswith(self._inside):
-            return None
-        name = path[len(self._inside) :]
-        top = name.split(b"/", 1)[0]
-        if top in {b".git", b".mentu"}:
-            if top == b".git":
+            return False
+        return path[len(self._inside) :].split(b"/", 1)[0] not in OUTSIDE
+
+    def _inside_name(self, path: bytes) -> str | None:
+        """Return the tree's name of a changed path, or None where it has none, which is counted or listed."""
+        if not self._in_tree(path):
+            if (path + b"/").startswith(self._git):
                 self.journal.git_mutations += 1
             return None
+        name = path[len(self._inside) :]
         try:
-            return name.decode("utf-8")
+            text = name.decode("utf-8")
         except UnicodeDecodeError:
             self.journal.names_not_utf8.add(printable(name))
             return None
+        if not is_path(text):
+            self.malformed += 1  # no kernel shows such a path
+            return None
+        return text
 
     def _outside(self, path: bytes) -> bool:
         """Tell whether a change of a path is an effect outside of the workspace."""
@@ -457,9 +469,9 @@ class Interpreter:
             return
         if b"PROT_WRITE" in call.arguments[2]:
             self._wrote(path)
-            if self._inside_name(path) is not None:
+            if self._in_tree(path):
                 self._process.mapped[call.result] = Mapping(path, self._others(self._process))
-        elif path in self._opened_both_ways and self._inside_name(path) is not None:
+        elif path in self._opened_both_ways and self._in_tree(path):
             raise Unclear(f"a shared mapping could have been made writable unseen: {printable(path)[:200]}")
 
     def _munmap(self, call: Call, _form: Form) -> None:

@@ -110,9 +110,12 @@ _CLASS: Final[dict[bytes, _Class]] = {
     b"splice": _Class.FORM,
 }
 
+MAX_PAUSE: Final = 10_000_000
+"""Seconds between two lines that are believed: a third of a year."""
+
 _NAME: Final = re.compile(rb"[a-z_][a-z0-9_]*(?:#\d+)?\(")
 _RESTARTS: Final = re.compile(rb"\) *= \? ERESTART[A-Z_]+ \([^()<>]*\)$")
-_NUMBER_RESULT: Final = re.compile(rb"\) *= (\d+(?: /\* \d+ in strace's PID NS \*/)?)$")
+_NUMBER_RESULT: Final = re.compile(rb"\) *= (\d{1,10}(?: /\* \d{1,10} in strace's PID NS \*/)?)$")
 _WRITTEN: Final = re.compile(rb"\) *= (\d+|\?)$")
 _REFUSALS: Final = frozenset({b"EPERM", b"EACCES", b"EROFS"})
 
@@ -131,11 +134,12 @@ class _Reader:
         try:
             number, passed, text = line.split(None, 2)
             pid = int(number)
-            if passed[-10:-9] != b".":
-                return False
-            self.now += int(passed[:-10]) * 1_000_000_000 + int(passed[-9:])
+            seconds, fraction = int(passed[:-10]), int(passed[-9:])
         except ValueError:
             return False
+        if passed[-10:-9] != b"." or not 0 <= seconds < MAX_PAUSE or fraction < 0:
+            return False
+        self.now += seconds * 1_000_000_000 + fraction
         task = self.recording.lineage.live.get(pid) or self.recording.lineage.task(pid)
         mark = text[:1]
         if mark == b"<":

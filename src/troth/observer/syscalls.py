@@ -9,8 +9,9 @@ succeeded, ``NO_EFFECT`` are known and harmless, and any other call that succeed
 Three frequent calls were weighed. ``mmap`` and ``munmap`` are traced: a shared mapping writes without a call, and
 could last be written when it ends. ``mprotect`` is not:
 a shared mapping made without write permission of a file that was opened for reading and writing is reported as
-unresolved instead. ``ioctl`` is not traced unless asked: it doubles the cost of every file opened by an
-interpreter, and a change made by one (a clone of extents, a punched hole) is seen by the tree or leaves no trace.
+unresolved instead. ``ioctl`` is not traced
+unless asked: it doubles the cost of every file opened by an interpreter; ``callfilter`` takes the requests that
+change a file out of the sandbox instead.
 Identifiers are not translated by the tracer (``--decode-pids``): it reads the whole process table for every new
 process, which makes a program start five times as slow; ``processes.Lineage`` works them out instead.
 """

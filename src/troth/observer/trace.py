@@ -40,8 +40,8 @@ _TOKEN: Final = re.compile(
 )
 _RESULT_GAP: Final = re.compile(rb"\) *= ")
 _FAILED: Final = re.compile(rb"\) *= -1 (E[A-Z0-9]+) \([^()<>]*\)$")
-_DESCRIPTOR: Final = re.compile(rb"(-?\d+|AT_FDCWD)(?:<([^<>]*)>(\(deleted\))?)?$")
-_TRANSLATED: Final = re.compile(rb"(\d+)(?: /\* (\d+) in strace's PID NS \*/)?$")
+_DESCRIPTOR: Final = re.compile(rb"(-?\d{1,10}|AT_FDCWD)(?:<([^<>]*)>(\(deleted\))?)?$")
+_TRANSLATED: Final = re.compile(rb"(\d{1,10})(?: /\* (\d{1,10}) in strace's PID NS \*/)?$")
 _QUOTED: Final = re.compile(rb"@?(" + _STRING + rb")$", re.DOTALL)
 
 
@@ -168,11 +168,11 @@ def process_number(result: bytes) -> tuple[int, int | None] | None:
     return None if match is None else (int(match[1]), int(match[2]) if match[2] else None)
 
 
-_EXITED: Final = re.compile(rb"\+\+\+ exited with (\d{1,3}) \+\+\+$")
-_KILLED: Final = re.compile(rb"\+\+\+ killed by (SIG[A-Z0-9_]+)(?: \(core dumped\))? \+\+\+$")
-_SUPERSEDED: Final = re.compile(rb"\+\+\+ superseded by execve in pid (\d+) \+\+\+$")
+_EXITED: Final = re.compile(rb"\+\+\+ exited with (\d{1,2}|1\d\d|2[0-4]\d|25[0-5]) \+\+\+$")
+_KILLED: Final = re.compile(rb"\+\+\+ killed by (SIG[A-Z0-9_]{1,12})(?: \(core dumped\))? \+\+\+$")
+_SUPERSEDED: Final = re.compile(rb"\+\+\+ superseded by execve in pid (\d{1,10}) \+\+\+$")
 _CHILD_DIED: Final = re.compile(
-    rb"--- SIGCHLD \{si_signo=SIGCHLD, si_code=CLD_(EXITED|KILLED|DUMPED), si_pid=(\d+), .*?si_status=(\w+)"
+    rb"--- SIGCHLD \{si_signo=SIGCHLD, si_code=CLD_(EXITED|KILLED|DUMPED), si_pid=(\d{1,10}), .*?si_status=(\w{1,12})"
 )
 
 
