@@ -69,6 +69,7 @@ inside() {
         trial=$1 where=$2 user=$3 line=$4
         mount --bind "$trial" "$trial"
         mount --rbind /dev "$trial/dev"
+        mount --rbind /sys "$trial/sys"
         mount -t proc proc "$trial/proc"
         mkdir -p "$trial/.outside"
         cd "$trial"

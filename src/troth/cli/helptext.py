@@ -39,6 +39,8 @@ PROGRAM_CODES: Final[Mapping[str, str]] = {
     "E_ACCEPTANCE_NOT_STARTED": "An acceptance command of the contract could not be started in the sandbox.",
     "E_REFERENCE": "The reference solution that the contract is measured with cannot be read or used.",
     "E_SEAL": "The side report of a sealed contract cannot be read.",
+    "E_SEAL_MALFORMED": "The side report of a sealed contract is no JSON object.",
+    "E_NOT_TEXT": "A word of the agent's command line is not UTF-8, so no record can hold it.",
     "E_STATEMENT": "The Statement of a sealed contract is not what it should be.",
     "E_CONTRACT_MISSING": "The run needs a sealed contract and there is none at that place.",
     "E_START_DIFFERS": "The workspace is not the tree that the contract was sealed on.",
