@@ -573,7 +573,18 @@ def test_checks_that_cannot_be(tmp_path: Path, troth: Shell) -> None:
     assert "E_USAGE" in troth("capture", "x", "--check").err
     assert "E_USAGE" in troth("capture", "x", "--", "true").err
     assert "cannot be started" in troth("capture", "x", "--check", "--", "/no/such/program").err
+    in_vain = troth("capture", "x", "--kind", "finding", "--check", "--", "touch", "ran")
+    assert "E_CITATION_REQUIRED" in in_vain.err
+    assert not (tmp_path / "ran").exists()
     assert fingerprint(tmp_path) == before
+
+
+def test_a_torn_tail_is_no_obstacle_to_a_check(tmp_path: Path, troth: Shell) -> None:
+    troth("capture", "seen")
+    with (tmp_path / ".mentu" / "ledger.jsonl").open("ab") as file:
+        file.write(b"half")
+    assert troth("capture", "ok", "--check", "--", "true").exit == 0
+    assert troth("verify").exit == 0
 
 
 # import --------------------------------------------------------------------------------------------------------

@@ -12,6 +12,7 @@ import click
 
 from troth.cli.answer import coloured, emit_json, note, printable, say
 from troth.cli.options import Notes, acting, actor_option, json_option, open_ledger, reading_options, store_option
+from troth.cli.progress import Progress
 from troth.core.errors import Refused, TrothError
 
 if TYPE_CHECKING:
@@ -387,7 +388,8 @@ def verify_cmd(file: str | None, expect_head: str | None, repair_tail: bool, sto
     head, rows = _expected(expect_head)
     ledger = open_ledger(file if file is not None else store)
     repaired = ledger.repair_tail() if repair_tail else None
-    found = ledger.verify(expect_head=head, expect_rows=rows)
+    with Progress("verifying") as progress:
+        found = ledger.verify(expect_head=head, expect_rows=rows, progress=progress)
     if as_json:
         answer = found.as_json() | {"anchored": head is not None}
         if repair_tail:

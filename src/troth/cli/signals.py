@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import click
@@ -12,8 +13,8 @@ from troth.cli.options import Notes, acting, open_ledger, writing_options
 from troth.core.errors import Refused
 
 if TYPE_CHECKING:
+    from troth.ledger.operations import Candidate
     from troth.stores.check import Measured
-    from troth.stores.jsonl import JsonlStore
     from troth.stores.snapshot import Snapshot
 
 _F = TypeVar("_F", bound=Callable[..., Any])
@@ -189,10 +190,6 @@ def _append(
 
     notes = Notes()
     ledger = open_ledger(options["store"], notes)
-    facts = dict(meta or {}) | _meta(options.get("meta"))
-    measured = _measure(ledger, check) if check else None
-    if measured is not None:
-        facts["check"] = measured.as_meta()
     request = Request(
         op=op,
         actor=acting(options["actor"], ledger),
@@ -210,11 +207,20 @@ def _append(
         level=options.get("level"),
         scope=options.get("scope"),
         source_key=options.get("source_key"),
-        meta=facts,
+        meta=dict(meta or {}) | _meta(options.get("meta")),
         semantic=_semantic(options),
     )
 
-    def build(snapshot: Snapshot) -> tuple[Any, dict[str, Any] | None]:
+    measured: Measured | None = None
+    if check:
+        from troth.stores.check import run_check
+
+        # Whoever runs a long check should learn before it, not after it, that nothing can be recorded.
+        ledger.rehearse(lambda snapshot: candidate_of(request, snapshot.state))
+        measured = run_check(check)
+        request = replace(request, meta={**(request.meta or {}), "check": measured.as_meta()})
+
+    def build(snapshot: Snapshot) -> tuple[Candidate, dict[str, Any] | None]:
         candidate = candidate_of(request, snapshot.state)
         before(candidate.payload.get("commitment", ""))
         if measured is None:
@@ -225,15 +231,6 @@ def _append(
     row = ledger.append_with(build, seen=options["seen"])
     _tell(row, measured, notes, as_json=options["as_json"])
     return 0
-
-
-def _measure(ledger: JsonlStore, argv: Sequence[str]) -> Measured:
-    from troth.stores.check import run_check
-
-    # Whoever runs a long check should not learn only afterwards that nothing can be recorded.
-    if not ledger.read().verification.ok:
-        note("troth: the ledger does not verify; the result may not be recorded")
-    return run_check(argv)
 
 
 def _tell(row: dict[str, Any], measured: Measured | None, notes: Notes, *, as_json: bool) -> None:

@@ -63,7 +63,14 @@ class Note(str):
 Notify = Callable[[str], None]
 
 
+Progress = Callable[[int, int], None]
+
+
 def _quiet(_: str) -> None:
+    pass
+
+
+def _no_progress(_: int, __: int) -> None:
     pass
 
 
@@ -167,7 +174,12 @@ class JsonlStore:
     # Reading ---------------------------------------------------------------------------------------------------
 
     def verify(
-        self, *, expect_head: str | None = None, expect_rows: int | None = None, workers: int | None = None
+        self,
+        *,
+        expect_head: str | None = None,
+        expect_rows: int | None = None,
+        workers: int | None = None,
+        progress: Progress = _no_progress,
     ) -> Verification:
         """Verify the whole file from its first byte; nothing remembered is used (ledger spec §4, Verifier).
 
@@ -175,6 +187,7 @@ class JsonlStore:
             expect_head: the head digest the caller remembers.
             expect_rows: how many hashed rows it covered.
             workers: processes to share the work between; by default as many as there are cores, for a large file.
+            progress: told bytes done and bytes in all, now and then.
 
         Raises:
             Refused: ``E_NO_LEDGER``, ``E_NOT_REGULAR``, ``E_UNREADABLE``.
@@ -182,7 +195,8 @@ class JsonlStore:
         chain = ChainReader(unhashed_prefix=self.unhashed_prefix, expect_head=expect_head, expect_rows=expect_rows)
         fd = self._open(os.O_RDONLY)
         try:
-            covered = self._shared(chain, fd, workers)
+            size = os.fstat(fd).st_size
+            covered = self._shared(chain, fd, workers, progress)
             for again in (True, False):
                 for after, block, terminated in blocks(fd, covered):
                     if terminated:
@@ -193,6 +207,7 @@ class JsonlStore:
                     else:
                         chain.feed(block, False)
                     covered = after
+                    progress(covered, size)
                 else:
                     break
         except OSError as fault:
@@ -201,12 +216,14 @@ class JsonlStore:
             os.close(fd)
         return chain.finish()
 
-    def _shared(self, chain: ChainReader, fd: int, workers: int | None) -> int:
+    def _shared(self, chain: ChainReader, fd: int, workers: int | None, progress: Progress) -> int:
         """Let other processes help with a large file; return the offset that was reached."""
         size = os.fstat(fd).st_size
         if workers is None:
             workers = parallel.cores() if size >= parallel.WORTH_BYTES else 1
-        return parallel.feed_shares(chain, fd, self.ledger_file, size, workers) if workers > 1 else 0
+        if workers < 2:
+            return 0
+        return parallel.feed_shares(chain, fd, self.ledger_file, size, workers=workers, progress=progress)
 
     def read(self) -> Snapshot:
         """Return what the ledger says now: verified and replayed.
@@ -291,22 +308,24 @@ class JsonlStore:
                     self.notify(Note("blind_write", f"blind_write: the ledger moved on; its head is {snapshot.head}"))
                 built = build(snapshot)
                 candidate, trust = built if isinstance(built, tuple) else (built, None)
-                row = admit(
-                    candidate,
-                    memory.replay.state,
-                    chain_ok=memory.sound,
-                    head_hash=memory.last_hash,
-                    workspace=self.workspace or _last_workspace(snapshot) or "default",
-                    now=self._clock(),
-                    random_hex=self._random_hex,
-                    engine_trust=trust,
-                    genesis_error=self._genesis_error(),
-                )
+                row = self._admit(candidate, snapshot, trust, sound=memory.sound, last_hash=memory.last_hash)
                 self._write(memory, row)
             except OSError as fault:
                 self._memory = None
                 raise self._unreadable(fault) from None
         return row
+
+    def rehearse(self, build: Callable[[Snapshot], Candidate]) -> None:
+        """Refuse what :meth:`append_with` would refuse now; nothing is locked or written, and nothing is promised.
+
+        Raises:
+            Refused, DoesNotHold: as :meth:`append`.
+        """
+        snapshot = self.read()
+        found = snapshot.verification
+        # A torn tail is no obstacle: the writer sets it aside.
+        sound = all(fault.fault == "torn_tail" for fault in found.faults)
+        self._admit(build(snapshot), snapshot, None, sound=sound, last_hash=found.last_hash)
 
     def repair_tail(self) -> Path | None:
         """Set a torn last line aside, alone and under the lock; return where it went, ``None`` if none was torn.
@@ -355,6 +374,21 @@ class JsonlStore:
                 raise self._unreadable(fault) from None
 
     # Inside ----------------------------------------------------------------------------------------------------
+
+    def _admit(
+        self, candidate: Candidate, snapshot: Snapshot, trust: dict[str, Any] | None, *, sound: bool, last_hash: str
+    ) -> dict[str, Any]:
+        return admit(
+            candidate,
+            snapshot.state,
+            chain_ok=sound,
+            head_hash=last_hash,
+            workspace=self.workspace or _last_workspace(snapshot) or "default",
+            now=self._clock(),
+            random_hex=self._random_hex,
+            engine_trust=trust,
+            genesis_error=self._genesis_error(),
+        )
 
     def _refresh(self) -> Memory:
         """Bring the memory up to the file's end, a torn tail set aside; the lock is held."""

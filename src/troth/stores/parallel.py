@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -54,7 +54,9 @@ def cores() -> int:
     return os.cpu_count() or 1
 
 
-def feed_shares(chain: ChainReader, fd: int, path: Path, end: int, workers: int) -> int:
+def feed_shares(
+    chain: ChainReader, fd: int, path: Path, end: int, *, workers: int, progress: Callable[[int, int], None]
+) -> int:
     """Feed whole lines up to the last LF before ``end`` and return the offset reached.
 
     Args:
@@ -63,6 +65,7 @@ def feed_shares(chain: ChainReader, fd: int, path: Path, end: int, workers: int)
         path: where other processes open it; one that finds another file there leaves its share to this one.
         end: bytes to cover at most.
         workers: processes to start.
+        progress: told bytes done and bytes in all, after each share.
 
     Raises:
         OSError: the ledger cannot be read.
@@ -82,8 +85,10 @@ def feed_shares(chain: ChainReader, fd: int, path: Path, end: int, workers: int)
             waiting.append((share, pool.submit(_examine, share)))
             if len(waiting) >= workers * _WAITING:
                 reached = _join(chain, fd, *waiting.popleft())
+                progress(reached, end)
         while waiting:
             reached = _join(chain, fd, *waiting.popleft())
+            progress(reached, end)
     return reached
 
 
