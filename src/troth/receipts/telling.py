@@ -214,9 +214,9 @@ def verdict(found: Examination) -> str:
         return _supported(found)
     if found.done.reason == "external_effect_on_grader_path":
         paths = [path for effect in effects_of(found) if effect["reaches_grader"] for path in effect["paths"]]
-        return (
-            f"{printable(paths[0], MAX_NAME)} was touched outside the workspace, where a grader would load or read it."
-        )
+        # A folder made on the way to a file says less than the file.
+        path = printable(max(paths, key=len), MAX_NAME)
+        return f"{path} was written outside the workspace, where a grader would load or read it."
     first = next(
         story for story in told if story["decision"] == found.done.decision and story["reason"] == found.done.reason
     )
