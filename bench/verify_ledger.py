@@ -3,7 +3,8 @@
     python bench/verify_ledger.py [--rows N] [--rounds R] [--ledger FILE] [--replay]
 
 Each measurement is a process of its own on one core, and the rounds alternate, so that a busy machine meets both
-alike. The ledger is generated once into a temporary folder with the generator that lies beside the plain verifier;
+alike; beside wall time stands the processes' CPU time, start-up included, which a busy machine disturbs less. The
+ledger is generated once into a temporary folder with the generator that lies beside the plain verifier;
 both are found in the folder TROTH_SHARED names, or in ../shared beside the project. The plain verifier also replays
 states; --replay adds a measurement of ours that replays by every rule of the ledger spec.
 """
@@ -66,8 +67,11 @@ def run(argv: list[str]) -> dict[str, Any]:
     pin = (
         (lambda: os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})) if hasattr(os, "sched_setaffinity") else None
     )
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
     done = subprocess.run([sys.executable, *argv], check=True, capture_output=True, text=True, preexec_fn=pin)
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
     answer: dict[str, Any] = json.loads(done.stdout)
+    answer["cpu"] = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
     return answer
 
 
@@ -97,13 +101,17 @@ def main() -> None:
         for _ in range(options.rounds):
             for name, argv in ways.items():
                 results[name].append(run(argv))
-    plain = statistics.median(result["s"] for result in results["plain"])
+
+    def median(name: str, what: str) -> float:
+        return statistics.median(result[what] for result in results[name])
+
     for name, found in results.items():
-        seconds = statistics.median(result["s"] for result in found)
+        seconds = median(name, "s")
         rows = found[0]["rows"]
         peak = max(result["peak_rss_mb"] for result in found)
         print(
-            f"{name:14} {seconds:8.3f} s  {rows / seconds:10.0f} rows/s  {plain / seconds:5.2f} x plain"
+            f"{name:14} {seconds:8.3f} s  {rows / seconds:9.0f} rows/s  {median('plain', 's') / seconds:5.2f} x plain"
+            f"  cpu {median(name, 'cpu'):8.3f} s  {median('plain', 'cpu') / median(name, 'cpu'):5.2f} x"
             f"  peak {peak:6.1f} MiB  ({rows} rows, {found[0]['bad']} faults, median of {len(found)})"
         )
 

@@ -329,15 +329,17 @@ def test_version_1() -> None:
         {"id": "n3", "op": "triage", "ts": "t", "actor": "a", "payload": {"target": "m1", "source": "x"}},
         {"id": "n4", "op": "triage", "ts": "t", "actor": "a", "payload": {"source": "nobody", "memory": "m1"}},
         {"id": "n5", "op": "link", "ts": "t", "actor": "a", "payload": {}},
+        {"id": "n6", "op": "link", "ts": "t", "actor": "a", "payload": {"memory": {"a": 1}}},
         {"id": "k1", "op": "claim", "ts": "t", "actor": "a", "payload": {"commitment": "c1", "body": None}},
         {"id": "k2", "op": "claim", "ts": "t", "payload": {"commitment": "c1"}},
     ]
-    found, state = verify_and_replay(lines(rows), unhashed_prefix=9)
-    assert found.summary() == "0/9 verified, 9 unhashed"
+    found, state = verify_and_replay(lines(rows), unhashed_prefix=10)
+    assert found.summary() == "0/10 verified, 10 unhashed"
     assert problems(state) == [
         (6, "E_REF_NOT_FOUND", "absent"),
         (7, "E_MISSING_FIELD", "target"),
-        (9, "E_MISSING_FIELD", "actor"),
+        (8, "E_CONSTRAINT_VIOLATED", "bad_value"),
+        (10, "E_MISSING_FIELD", "actor"),
     ]
     assert state.commitments["c1"].body == ""
     assert state.commitments["c1"].owner == "a"

@@ -332,9 +332,12 @@ def link_faults(row: dict[str, Json], stored: list[str]) -> list[str]:
     named = row["prevHash"]
     if not stored:
         return [] if named == ZEROS else ["missing_ancestor"]
+    # Zeros are wrong here even behind a row that claims zeros as its hash (§16).
+    if named == ZEROS:
+        return ["link_mismatch"]
     if canonical(named) == stored[-1]:
         return []
-    if named == ZEROS or canonical(named) in stored:
+    if canonical(named) in stored:
         return ["link_mismatch"]
     return ["missing_ancestor"]
 

@@ -179,8 +179,9 @@ def first_missing(op: str, payload: dict[str, Json], body_needed: bool) -> str |
 
 
 def parents(row: dict[str, Json]) -> list[Json]:
+    """An empty string is no id, so it is no parent either."""
     found: list[Json] = (row.get("trace") or {}).get("parent") or []
-    return found
+    return [one for one in found if one != ""]
 
 
 def already_used(book: Book, row: dict[str, Json]) -> Refusal | None:
@@ -283,20 +284,8 @@ def replay_refusal(book: Book, row: dict[str, Json]) -> Refusal | None:
     missing = first_missing(op, payload, body_needed=not is_unhashed(row))
     if missing is not None:
         return ("E_MISSING_FIELD", missing)
-    # 3. Open: types alone, of the required fields and of those optional ones that replay itself reads.
-    texts = [row["id"], row["ts"], row["actor"], row.get("workspace"), row.get("source_key")]
-    texts += [payload.get("body"), payload.get("kind")]
-    texts += [payload.get(name) for name in required_references(op)]
-    if op == "close":
-        texts.append(payload.get("duplicate_of"))
-    if op == "approve":
-        texts.append(payload.get("evidence"))
-        if not isinstance(payload.get("meta") or {}, dict):
-            return BAD_VALUE
-    if any(text is not None and not isinstance(text, str) for text in texts):
-        return BAD_VALUE
-    trace = row.get("trace") or {}
-    if not isinstance(trace, dict) or not isinstance(trace.get("parent") or [], list):
+    # 3. Types alone.
+    if not right_types(row, payload):
         return BAD_VALUE
     # 6
     refused = already_used(book, row) or ungated(row)
@@ -315,6 +304,55 @@ def replay_refusal(book: Book, row: dict[str, Json]) -> Refusal | None:
     if op in ("capture", "commit", "annotate"):
         return None
     return state_refusal(book, op, row["actor"], payload)
+
+
+def right_types(row: dict[str, Json], payload: dict[str, Json]) -> bool:
+    """Every field of the tables of §2 has its type, or is absent, null or empty.
+
+    Open: what is inside `trust`, and the stored children and depth of `trace`, are left out: readers never fail
+    on the former (§9, §10) and do not rely on the latter (§8).
+    """
+    texts = [
+        row.get(name) for name in ("id", "ts", "actor", "workspace", "syncScope", "observationLevel", "source_key")
+    ]
+    names = "body kind source commitment evidence target duplicate_of summary reason comment"
+    texts += [payload.get(name) for name in names.split()]
+    if any(text is not None and not isinstance(text, str) for text in texts):
+        return False
+    for value in (payload.get("meta"), row.get("trust")):
+        if not is_nothing(value) and not isinstance(value, dict):
+            return False
+    for value in (payload.get("tags"), payload.get("refs"), row.get("sourceIds")):
+        if not is_nothing(value) and not is_texts(value):
+            return False
+    semantic, trace, relations = row.get("semantic"), row.get("trace"), row.get("relations")
+    if not is_nothing(semantic):
+        if not isinstance(semantic, dict):
+            return False
+        for name in ("entities", "domain"):
+            if semantic.get(name) is not None and not is_texts(semantic[name]):
+                return False
+        if semantic.get("intent") is not None and not isinstance(semantic["intent"], str):
+            return False
+    if not is_nothing(trace):
+        if not isinstance(trace, dict):
+            return False
+        if trace.get("parent") is not None and not is_texts(trace["parent"]):
+            return False
+    if not is_nothing(relations):
+        if not isinstance(relations, list):
+            return False
+        for one in relations:
+            if not isinstance(one, dict):
+                return False
+            if not isinstance(one.get("type"), str) or not isinstance(one.get("targetId"), str):
+                return False
+    return True
+
+
+def is_nothing(value: Json) -> bool:
+    """Absent, null or empty, of a field that is an array or an object."""
+    return value is None or value in ("", [], {})
 
 
 # --- §5: admission ----------------------------------------------------------------------------------------
@@ -350,7 +388,9 @@ def admit(
     if missing is not None:
         return ("E_MISSING_FIELD", missing)
     # 3. Open: a bad value is told before a supplied trust.
-    row = {**candidate, "workspace": candidate.get("workspace") or workspace}
+    row = {**candidate, "workspace": workspace if candidate.get("workspace") is None else candidate["workspace"]}
+    # Null in an optional field is the field left out, in the payload as in the envelope.
+    payload = row["payload"] = {name: value for name, value in payload.items() if value is not None}
     if not (envelope_values(row) and payload_values(op, payload) and writable(row)):
         return BAD_VALUE
     if candidate.get("trust") is not None:
@@ -376,9 +416,11 @@ def admit(
         return refused
     # Open: a cycle of duplicates is a matter of state, looked at behind the table.
     follow = payload.get("duplicate_of") if op == "close" else None
+    passed = [payload["commitment"]]
     while not is_blank(follow):
-        if follow == payload["commitment"]:
+        if follow in passed:
             return BAD_STATE
+        passed.append(follow)
         follow = book.commitments[follow]["duplicate_of"] if follow in book.commitments else None
     return None
 
@@ -395,6 +437,9 @@ def admitted_references(book: Book, op: str, row: dict[str, Json]) -> Refusal | 
         asked.append((payload["source"], ("capture",) if op == "commit" else None))
     if filled_evidence(op, payload):
         asked.append((payload["duplicate_of"], ("capture", "annotate", "commit")))
+    elif op == "close" and payload["evidence"] == payload.get("duplicate_of"):
+        # Open: said outright, the evidence that would have been filled in is as good.
+        asked.append((payload["evidence"], ("capture", "annotate", "commit")))
     elif not is_blank(payload.get("evidence")):
         # Open: an approve's evidence has to be there; that it is the submission's is a matter of state.
         asked.append((payload["evidence"], ("capture", "annotate") if op in ("submit", "close") else None))
@@ -447,7 +492,7 @@ def envelope_values(row: dict[str, Json]) -> bool:
 
 
 def payload_values(op: str, payload: dict[str, Json]) -> bool:
-    """Open: null in an optional payload field is a wrong type; a known field may stand on any op."""
+    """Open: a known field may stand on any op."""
     known = "body kind source commitment evidence target duplicate_of summary reason comment tags refs meta"
     if not only(payload, known):
         return False
@@ -461,8 +506,8 @@ def payload_values(op: str, payload: dict[str, Json]) -> bool:
         if op not in ("capture", "annotate") and kind != default_kind(op):
             return False
     for name in ("source", "commitment", "evidence", "target", "duplicate_of"):
-        if name in payload and not is_id(payload[name]):
-            # The evidence that a duplicate close leaves out may be left out as null or empty.
+        if name in payload and not is_named(payload[name]):
+            # The evidence that a duplicate close leaves out may be left out as empty.
             if name == "evidence" and filled_evidence(op, payload):
                 continue
             return False
@@ -500,8 +545,14 @@ def is_id(value: Json) -> bool:
     return isinstance(value, str) and re.fullmatch("(mem|cmt|op|ann)_[0-9a-z]{8,64}", value) is not None
 
 
+def is_named(value: Json) -> bool:
+    """Open: a reference may be any text, so that rows with ids of another form can be named, and one that names
+    nothing is not found (step 9) rather than ill formed (step 3)."""
+    return isinstance(value, str) and value != ""
+
+
 def is_ids(value: Json) -> bool:
-    return isinstance(value, list) and all(is_id(one) for one in value)
+    return isinstance(value, list) and all(is_named(one) for one in value)
 
 
 def is_texts(value: Json) -> bool:
@@ -554,7 +605,7 @@ def is_relation(value: Json) -> bool:
     if not isinstance(value, dict) or not only(value, "type targetId"):
         return False
     core = value.get("type") in ("cites", "extends", "contradicts", "refines")
-    return core and is_id(value.get("targetId"))
+    return core and is_named(value.get("targetId"))
 
 
 def writable(value: Json) -> bool:

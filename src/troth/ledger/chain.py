@@ -320,7 +320,7 @@ class ChainReader:
             self._odd.add(form)
         self._last_hash = stored
         self.hashed += 1
-        self.head = fold_head(self.head, form)
+        self.head = fold_head(self.head, stored)
         if self.hashed == self._expect_rows:
             self._head_at_expected = self.head
 

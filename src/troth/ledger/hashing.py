@@ -23,7 +23,7 @@ def row_hash(value: dict[str, Any]) -> str:
 
 
 def stored_form(value: Any) -> bytes:
-    """Return a stored ``hash`` or ``prevHash`` as bytes, to compare and to fold it as it stands.
+    """Return a stored ``hash`` or ``prevHash`` as bytes that are equal only for equal values (§16: "as it stands").
 
     A string gives its UTF-8 bytes, so that a proper digest gives its 64 ASCII digits. A number, truth value,
     array or object gives its canonical JSON behind the byte FF, which no UTF-8 text holds.
@@ -33,6 +33,10 @@ def stored_form(value: Any) -> bytes:
     return b"\xff" + hashed_form(value)
 
 
-def fold_head(head: str, stored: bytes) -> str:
-    """Return the next head digest: SHA-256 over the last one's digits followed by the row's hash (§4 [D10])."""
-    return hashlib.sha256(head.encode("ascii") + stored).hexdigest()
+def fold_head(head: str, stored: Any) -> str:
+    """Return the next head digest: SHA-256 over the last one's digits followed by the row's hash (§4 [D10]).
+
+    A stored hash that is no string, always a fault, is folded as its canonical JSON.
+    """
+    text = stored.encode("utf-8") if isinstance(stored, str) else hashed_form(stored)
+    return hashlib.sha256(head.encode("ascii") + text).hexdigest()

@@ -20,6 +20,7 @@ from troth.ledger.fields import (
     OPS,
     REQUIRED_ENVELOPE,
     is_blank,
+    is_empty,
     missing_field,
 )
 from troth.ledger.hashing import row_hash
@@ -184,15 +185,14 @@ def admit(
 
 
 def _assemble(candidate: Candidate) -> dict[str, Any]:
-    """Return the members given, in the order of the file; absent optional ones omitted (§2)."""
+    """Return the members given; null is as good as absent."""
     value: dict[str, Any] = {"op": candidate.op, "actor": candidate.actor, "payload": candidate.payload}
     for name in ("id", "ts", "workspace"):
         if getattr(candidate, name) is not None:
             value[name] = getattr(candidate, name)
     for name in _OPTIONAL:
-        item = getattr(candidate, name)
-        if item is not None and item not in ([], {}):
-            value[name] = item
+        if getattr(candidate, name) is not None:
+            value[name] = getattr(candidate, name)
     value.update(candidate.extra)
     if isinstance(candidate.payload, dict):
         payload = {name: item for name, item in candidate.payload.items() if item is not None}
@@ -206,7 +206,9 @@ def _assemble(candidate: Candidate) -> dict[str, Any]:
 
 
 def _check_values(candidate: Candidate, value: dict[str, Any], okf_ingest: bool) -> None:
-    problem = unportable(value) or envelope_problem(value, okf_ingest=okf_ingest)
+    problem = (
+        unportable(value) or unportable(candidate.trust, "$.trust") or envelope_problem(value, okf_ingest=okf_ingest)
+    )
     if problem is not None:
         _refuse("E_CONSTRAINT_VIOLATED", f"{problem[0]}: {problem[1]}", detail="bad_value", path=problem[0])
     if candidate.trust is not None:
@@ -326,7 +328,7 @@ def _complete(
     }
     trust = human_stamp() if op == "approve" and is_human(actor) else engine_trust
     for name, item in value.items():
-        if name not in row:
+        if name not in row and not (name in _OPTIONAL and is_empty(item)):
             row[name] = item
     if trust is not None:
         row["trust"] = trust

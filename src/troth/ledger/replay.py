@@ -201,9 +201,11 @@ class Replay:
         missing = missing_field(value, hashed=row.hashed)
         if missing is not None:
             return "E_MISSING_FIELD", missing
-        if mistyped_field(value) is not None:
-            return _BAD_VALUE
         payload: dict[str, Any] = value["payload"]
+        if mistyped_field(value) is not None or (
+            op is not written_op and type(read_target(written_op, payload)) is not str
+        ):
+            return _BAD_VALUE
         if value["id"] in state.signals:
             return "E_DUPLICATE_ID", None
         key = value.get("source_key")
