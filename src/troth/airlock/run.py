@@ -23,7 +23,7 @@ from troth.airlock.evidence import (
     submission_row,
     trust_of_run,
 )
-from troth.airlock.runs import PREFIX, Runs, RunState
+from troth.airlock.runs import PREFIX, Runs, RunState, put
 from troth.airlock.sealed import CONTRACT, SEAL, read_contract, read_seal
 from troth.core.canonical import record_bytes
 from troth.core.digests import sha256_hex
@@ -32,7 +32,6 @@ from troth.core.ids import RandomHex, new_id, system_random
 from troth.core.instants import Clock, format_instant, system_clock
 from troth.ledger.operations import Candidate, admit
 from troth.observer.protected import Entry, entries_of
-from troth.stores.durable import replace_whole
 from troth.stores.requests import resolve
 
 if TYPE_CHECKING:
@@ -372,7 +371,7 @@ def _from_start(bench: _Bench, state: RunState, ready: _Ready) -> Outcome:
         _give_up(bench, state, fault)
         raise
     for name, data in observed.files.items():
-        replace_whole(folder / name, data)
+        put(folder / name, data)
     measured = {
         "agent_exit": observed.report.root_exit,
         "timed_out": observed.launched.timed_out,
@@ -436,8 +435,8 @@ def _grade(bench: _Bench, state: RunState) -> RunState:
         seal=json.loads(seal) if seal is not None else None,
         scratch=folder / "private",
     )
-    replace_whole(folder / "grade.json", graded.record)
-    replace_whole(folder / REPORT, record_bytes({"grade": graded.report, "isolation": graded.isolation}))
+    put(folder / "grade.json", graded.record)
+    put(folder / REPORT, record_bytes({"grade": graded.report, "isolation": graded.isolation}))
     return bench.runs.advance(state, "graded")
 
 
@@ -468,7 +467,7 @@ def _write_receipt(bench: _Bench, state: RunState) -> RunState:
         isolation=report["isolation"],
     )
     for name, data in {**pinned, RECEIPT: receipt}.items():
-        replace_whole(folder / name, data)
+        put(folder / name, data)
     told = tell_run(examine(MappingMember({**files, **pinned, RECEIPT: receipt})), measured, report["grade"])
     verdict = json.loads(receipt)["predicate"]["verdict"]
     return bench.runs.advance(

@@ -31,6 +31,24 @@ GLANCE_SECONDS: Final = 0.5
 STAGES: Final = ("started", "observed", "graded", "receipted", "captured", "finished", "abandoned")
 """How far a run came. ``finished`` and ``abandoned`` need nothing more."""
 
+
+def put(path: Path, data: bytes) -> None:
+    """Write a file of a run, durably and whole.
+
+    Raises:
+        Refused: ``E_WRITE_FAILED``; what stood there before is untouched.
+    """
+    try:
+        replace_whole(path, data)
+    except OSError as fault:
+        raise Refused(
+            "E_WRITE_FAILED",
+            f"the run's file could not be written: {fault.strerror or fault}",
+            place=Place(file=str(path)),
+            remedy="Make room or mend the disk, then take the run up with: troth run --resume @last",
+        ) from None
+
+
 _STATE_LIMIT: Final = 1 << 22
 
 
@@ -150,14 +168,14 @@ class Runs:
         folder = self.path(state.id)
         folder.mkdir(mode=0o700)
         for name, data in files.items():
-            replace_whole(folder / name, data)
+            put(folder / name, data)
         self.save(state)
         return folder
 
     def save(self, state: RunState) -> RunState:
         """Replace the state of a run, durably."""
         value = asdict(state) | {"argv": list(state.argv), "schema_version": "troth-run/v1"}
-        replace_whole(self.path(state.id) / STATE, record_bytes(value))
+        put(self.path(state.id) / STATE, record_bytes(value))
         return state
 
     def advance(self, state: RunState, stage: str, **changes: Any) -> RunState:

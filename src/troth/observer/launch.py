@@ -95,6 +95,24 @@ class _Session:
             else:
                 self.process.kill()
 
+    def signal_foreground(self, master: int, number: signal.Signals) -> None:
+        """Send a signal to the foreground group of the agent's terminal, without the tracer and bubblewrap.
+
+        In the group that the tracer itself leads nobody waits to continue what is stopped, so no stop is sent there.
+        """
+        tracer, first = self.process.pid, child_pid(bytes(self.status))
+        with contextlib.suppress(OSError):
+            group = os.tcgetpgrp(master)
+            if group != tracer:
+                os.killpg(group, number)
+                return
+            if number == signal.SIGTSTP or first is None:
+                return
+            for pid, parent in _group_members(group):
+                if pid not in (tracer, first) and parent != tracer:
+                    with contextlib.suppress(ProcessLookupError):
+                        os.kill(pid, number)
+
 
 def _secret_arguments(spec: SandboxSpec) -> int:
     """Return a descriptor from which bubblewrap reads the variables that no argument vector may show."""
@@ -252,6 +270,41 @@ def _window_changes(source: int, master: int) -> Iterator[None]:
         signal.signal(signal.SIGWINCH, before)
 
 
+def _pass_keys(session: _Session, master: int, keys: bytes) -> None:
+    """Pass keys on to the agent's terminal; those that it would turn into signals are delivered here.
+
+    The terminal would send them to the tracer and to bubblewrap as well, which are of its foreground group: an
+    interrupt would end the sandbox instead of reaching the agent, and a stop would stop everything for good.
+    """
+    import termios
+
+    settings = termios.tcgetattr(master)
+    signals: dict[int, signal.Signals] = {}
+    if settings[3] & termios.ISIG:
+        names = ((termios.VINTR, signal.SIGINT), (termios.VQUIT, signal.SIGQUIT), (termios.VSUSP, signal.SIGTSTP))
+        # A key that is switched off is a zero byte.
+        signals = {settings[6][name][0]: number for name, number in names if settings[6][name] != b"\0"}
+    passed = 0
+    for index, key in enumerate(keys):
+        if key in signals:
+            _write_all(master, keys[passed:index])
+            session.signal_foreground(master, signals[key])
+            passed = index + 1
+    _write_all(master, keys[passed:])
+
+
+def _group_members(group: int) -> Iterator[tuple[int, int]]:
+    """Yield (pid, parent's pid) of every process of a process group."""
+    for entry in os.scandir("/proc"):
+        if entry.name.isdigit():
+            with contextlib.suppress(OSError, ValueError):
+                with open(f"/proc/{entry.name}/stat", "rb") as file:
+                    # The program's name stands in parentheses and may hold anything.
+                    _, parent, found = file.read().rpartition(b")")[2].split()[:3]
+                if int(found) == group:
+                    yield int(entry.name), int(parent)
+
+
 def _read(descriptor: int) -> bytes:
     try:
         return os.read(descriptor, _BLOCK)
@@ -283,7 +336,7 @@ def _bridge(  # noqa: PLR0917 - one caller
                     block = _read(key.fd)
                     if key.fd == 0 and master is not None:
                         if block:
-                            _write_all(master, block)
+                            _pass_keys(session, master, block)
                         else:
                             selector.unregister(0)
                     elif not block:
