@@ -115,4 +115,4 @@ def test_every_error_class_has_its_exit_status() -> None:
                 "place": {"file": "f", "line": 3, "path": "$.a"},
             }
         }  # fmt: skip
-        assert str(fault) == "E_X (d): found [f:3 at $.a] Do this."
+        assert str(fault) == "E_X (d): found [f:3 at $.a]. Do this."

@@ -75,7 +75,7 @@ def test_the_table_is_complete() -> None:
 
 @pytest.mark.parametrize(("state", "role", "column", "text"), CELLS)
 def test_every_cell(state: str, role: str, column: str, text: str) -> None:
-    cell = TABLE[state, role][column]  # type: ignore[index]
+    cell = TABLE[state, role][column]
     if text.startswith("E_"):
         assert (cell.code, cell.detail, cell.to) == (text, None, None)
     elif text == "bad_state":
@@ -114,8 +114,8 @@ def test_replay_follows_every_cell(state: str, role: str, column: str, text: str
 @pytest.mark.parametrize("column", COLUMNS)
 @pytest.mark.parametrize("state", ["open", "closed"])
 def test_anyone_means_anyone(state: str, column: Any, actor: str) -> None:
-    one = step(state, "agent:owner", actor, column)  # type: ignore[arg-type]
-    assert one == step(state, "agent:owner", "human:third", column)  # type: ignore[arg-type]
+    one = step(state, "agent:owner", actor, column)
+    assert one == step(state, "agent:owner", "human:third", column)
 
 
 def test_who() -> None:
@@ -153,7 +153,7 @@ def test_every_short_history_keeps_the_invariants(length: int) -> None:
     for history in itertools.product(steps, repeat=length):
         state, owner = "open", None
         for column, actor in history:
-            cell = step(state, owner, actor, column)  # type: ignore[arg-type]
+            cell = step(state, owner, actor, column)
             if cell.to is None:
                 assert cell.code is not None
                 continue

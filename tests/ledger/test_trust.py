@@ -23,7 +23,7 @@ def measured(**changes: object) -> dict[str, float]:
         "timeout": 100.0,
         "causal_depth": 1,
     }
-    return components(**{**run, **changes})  # type: ignore[arg-type]
+    return components(**{**run, **changes})
 
 
 def test_the_weights_sum_to_one() -> None:

@@ -102,7 +102,8 @@ def test_the_attempts_would_succeed_outside(tmp_path: Path) -> None:
     (tmp_path / "key").write_text("secret")
     probe = (
         "import os\n"
-        "print(bool(os.listdir('.mentu')), open(os.environ['OTHER_HOME'] + '/key').read(), os.path.isdir('/sys/kernel'))"
+        "key = open(os.environ['OTHER_HOME'] + '/key').read()\n"
+        "print(bool(os.listdir('.mentu')), key, os.path.isdir('/sys/kernel'))"
     )
     done = subprocess.run(
         [sys.executable, "-c", probe],

@@ -218,12 +218,16 @@ def test_a_tracer_that_is_killed_ends_the_sandbox_and_lowers_coverage(watch: Wat
                 os.kill(pid, signal.SIGKILL)
                 os._exit(0)
 
-        return original(*args, on_start=shoot, **options)  # type: ignore[arg-type]
+        return original(*args, on_start=shoot, **options)
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(module, "launch", launch_and_shoot)
         seen = watch(
-            "import time\nopen('early', 'w').write('x')\nfor i in range(300):\n    time.sleep(0.1)\n    open('late', 'a').write('x')"
+            "import time\n"
+            "open('early', 'w').write('x')\n"
+            "for i in range(300):\n"
+            "    time.sleep(0.1)\n"
+            "    open('late', 'a').write('x')"
         )
     assert not seen.complete
     assert seen.launch_receipt["sensors"]["s2_strace"]["tracer"] == "lost"

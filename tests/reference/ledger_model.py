@@ -566,7 +566,7 @@ def is_written_instant(value: Json) -> bool:
         return False
     year, month, day, hour, minute, second = (int(part) for part in found.groups())
     try:
-        datetime(year, month, day, hour, minute, second)  # noqa: DTZ001
+        datetime(year, month, day, hour, minute, second)  # noqa: DTZ001 - only whether it is a real date
     except ValueError:
         return False
     return True

@@ -74,9 +74,9 @@ def test_an_unchanged_ledger_is_not_read(store: JsonlStore, monkeypatch: pytest.
     second = _facts(JsonlStore.open(store.ledger_file).summary())
     assert reads == [1]
     assert second == first
-    assert [record.state for record in second[1]] == ["open", "claimed", "in_review"]  # type: ignore[attr-defined]
+    assert [record.state for record in second[1]] == ["open", "claimed", "in_review"]
     assert second[2] == 1
-    assert [note.warning for note in second[5]] == ["self_approval"]  # type: ignore[attr-defined]
+    assert [note.warning for note in second[5]] == ["self_approval"]
 
 
 def _append(store: JsonlStore) -> None:

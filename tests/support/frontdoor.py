@@ -43,6 +43,6 @@ def troth(
         errors="replace",
         timeout=timeout,
         check=False,
-        **({"input": stdin} if stdin is not None else {"stdin": subprocess.DEVNULL}),  # type: ignore[arg-type]
+        **({"input": stdin} if stdin is not None else {"stdin": subprocess.DEVNULL}),
     )
     return Answer(done.returncode, done.stdout, done.stderr)

@@ -41,7 +41,7 @@ def fresh(root: Path, **options: object) -> JsonlStore:
     """Return the store of a new workspace with a predictable clock and ids."""
     root.mkdir(parents=True, exist_ok=True)
     create_workspace(root, name="w", agents_text="text\n")
-    return JsonlStore.open(root, clock=ticking(), random_hex=counting(), **options)  # type: ignore[arg-type]
+    return JsonlStore.open(root, clock=ticking(), random_hex=counting(), **options)
 
 
 def capture(store: JsonlStore, body: str = "seen", actor: str = "human:reviewer") -> str:

@@ -101,6 +101,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         return fault.exit_code
     except click.exceptions.Exit as fault:
         return fault.exit_code
+    except click.exceptions.NoArgsIsHelpError as fault:
+        click.echo(fault.format_message(), err=True)
+        return 2
     except click.UsageError as fault:
         command = fault.ctx.command_path if fault.ctx is not None else "troth"
         tell_error(Refused("E_USAGE", fault.format_message(), remedy=f"Try '{command} --help'."), as_json=as_json)
@@ -111,8 +114,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     except (click.exceptions.Abort, KeyboardInterrupt):
         click.echo("interrupted", err=True)
         return 130
-    except BrokenPipeError:
-        # The reader of our output went away; nothing is left to say, and Python must not try to flush.
+    except (BrokenPipeError, SystemExit):
+        # The reader of our output went away (click turns that into an exit of its own, and nothing else here does);
+        # nothing is left to say, and Python must not try to flush.
         import os
 
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)

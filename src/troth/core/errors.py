@@ -79,7 +79,9 @@ class TrothError(Exception):
         where = str(self.place) if self.place else ""
         if where:
             text = f"{text} [{where}]"
-        return f"{text} {self.remedy}" if self.remedy else text
+        if self.remedy is None:
+            return text
+        return f"{text} {self.remedy}" if text.endswith((".", "!", "?")) else f"{text}. {self.remedy}"
 
 
 class Refused(TrothError):

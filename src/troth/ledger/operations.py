@@ -60,10 +60,10 @@ class Candidate:
     semantic: Any = None
     trace: Any = None
     relations: Any = None
-    observationLevel: Any = None  # noqa: N815
-    sourceIds: Any = None  # noqa: N815
+    observationLevel: Any = None  # noqa: N815 - the name on the wire
+    sourceIds: Any = None  # noqa: N815 - the name on the wire
     source_key: Any = None
-    syncScope: Any = None  # noqa: N815
+    syncScope: Any = None  # noqa: N815 - the name on the wire
     trust: Any = None
     extra: Mapping[str, Any] = field(default_factory=dict)
 

@@ -365,7 +365,7 @@ def column_of(op: str, payload: dict[str, Any]) -> Column:
     """Return the column of the state table for an operation."""
     if op == "close" and not is_blank(payload.get("duplicate_of")):
         return "duplicate"
-    return op  # type: ignore[return-value]
+    return op  # type: ignore[return-value]  # the callers have found it among the operations
 
 
 def approval_matches(record: Commitment, payload: dict[str, Any]) -> bool:
