@@ -3,8 +3,8 @@
 
 bench/observe.py [--repeats N]      prints medians in seconds and the ratio to plain
 
-``observed`` is the launch alone (sandbox and tracer); ``with records`` adds the two tree snapshots, reading the trace and
-writing the records.
+``observed`` is the launch alone (sandbox and tracer); ``with records`` adds the two tree snapshots, reading the trace
+and writing the records.
 """
 
 from __future__ import annotations

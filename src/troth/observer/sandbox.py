@@ -181,8 +181,8 @@ def _proc_arguments() -> list[str]:
     """Return what covers the parts of ``/proc`` that are not about processes.
 
     The kernel asks there for a user id, not for a capability: to it, the sandbox of a run that root started is root
-    still, and could rewrite ``/proc/sys/kernel/core_pattern``. ``/proc/sys`` is left to read; other folders are emptied,
-    files that not everybody may read are blank, and those that could be written are read-only.
+    still, and could rewrite ``/proc/sys/kernel/core_pattern``. ``/proc/sys`` is left to read; other folders are
+    emptied, files that not everybody may read are blank, and those that could be written are read-only.
     """
     arguments: list[str] = []
     for entry in sorted(os.scandir("/proc"), key=lambda item: item.name):
