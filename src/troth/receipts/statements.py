@@ -20,9 +20,9 @@ _SUBJECT: Final = shape("name digest")
 _DIGEST: Final = shape("sha256")
 
 
-def is_sha256_entry(value: object) -> bool:
+def is_sha256_entry(value: Any) -> bool:
     """Tell whether the value is an object of one member ``sha256``, a digest."""
-    return type(value) is dict and _DIGEST.holds(value) and is_digest(value["sha256"])
+    return _DIGEST.holds(value) and is_digest(value["sha256"])
 
 
 def require_statement(value: Any, prefix: str, predicate_type: str) -> Record:
