@@ -314,7 +314,7 @@ def mangled(source: random.Random, ledger: Ledger) -> bytes:
 seeds = st.integers(0, 2**40)
 
 
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=350, deadline=None)
 @given(seeds, st.integers(0, 24), st.sampled_from([0.0, 0.15, 0.5]))
 def test_ledgers(seed: int, rows: int, oddity: float) -> None:
     source = random.Random(seed)
@@ -326,7 +326,7 @@ def test_ledgers(seed: int, rows: int, oddity: float) -> None:
         OUTCOMES[f"state {record['state']}"] += 1
 
 
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=350, deadline=None)
 @given(seeds, st.integers(0, 10))
 def test_mangled_ledgers(seed: int, rows: int) -> None:
     source = random.Random(seed)
@@ -341,7 +341,7 @@ def test_mangled_ledgers(seed: int, rows: int) -> None:
     assert ours_ok == (not ledger_model.verify(data, expect_head=head)["faults"])
 
 
-@settings(max_examples=350, deadline=None)
+@settings(max_examples=200, deadline=None)
 @given(seeds, st.integers(2, 18), st.sampled_from([0.0, 0.0, 0.4, 1.0]))
 def test_candidates(seed: int, rows: int, oddity: float) -> None:
     source = random.Random(seed)
@@ -411,7 +411,7 @@ def test_canonical_forms(value: dict[str, Any]) -> None:
     assert canonical_row(value).decode("ascii") == ledger_bytes.canonical(blanked)
 
 
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=350, deadline=None)
 @given(
     st.binary(max_size=40)
     | st.text('{}[]":,\\u0123456789abcdefE+-. \t\r\n/trulsnA', max_size=50).map(str.encode)

@@ -255,7 +255,7 @@ class Writer:
 OUTCOMES: Counter[str] = Counter()
 
 
-@settings(max_examples=700, deadline=None)
+@settings(max_examples=500, deadline=None)
 @given(values, values, st.randoms(use_true_random=False), st.sampled_from([1.0, 0.98, 0.7]))
 def test_differential_over_hostile_json(payload: Any, own: Any, rng: random.Random, plain: float) -> None:
     writer = Writer(rng, plain)

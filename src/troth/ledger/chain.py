@@ -187,6 +187,7 @@ class ChainReader:
         if (
             found.first_link != self._last_hash
             or (self.hashed and found.first_link == ZERO)
+            or len(names) != len(found.ids)
             or not self._ids.isdisjoint(names)
         ):
             return False

@@ -87,7 +87,8 @@ def _quick(raw: bytes) -> tuple[dict[str, Any], str] | None:
 
 
 class Stretch(NamedTuple):
-    """Consecutive rows with nothing to report among themselves, which need only be joined to what precedes them.
+    """Consecutive rows with nothing to report among themselves but a repeated id, which are still to be joined to
+    what precedes them.
 
     ``first_link`` is the first row's ``prevHash``; ``hashes`` and ``ids`` have one entry a row; ``values`` holds
     the rows themselves when they were asked for.
@@ -110,42 +111,40 @@ def _stretch(block: bytes, keep: bool = False) -> Stretch | None:
     ):
         return None
     has_delete = b"\x7f" in block
-    first_link = last = None
-    ids: list[str] = []
+    lines = block.split(b"\n")
+    links: list[str] = []
     hashes: list[str] = []
-    values: list[dict[str, Any]] = []
+    ids: list[str] = []
     try:
-        for raw in block.split(b"\n"):
-            value = _loads(raw)
-            if _dumps(value) != raw:
+        values = list(map(_loads, lines))
+        if list(map(_dumps, values)) != lines:
+            return None
+        for value in values:
+            stored, link = value["hash"], value["prevHash"]
+            if value["op"] not in READ_OPS or type(value["payload"]) is not dict:
                 return None
-            stored, link, op = value["hash"], value["prevHash"], value["op"]
             value["hash"] = value["prevHash"] = ""
             canonical = _dumps(value, option=_SORTED)
             if has_delete or not canonical.isascii():
                 canonical = _escaped(canonical)
             recomputed = sha256(canonical.replace(b"/", b"\\/")).hexdigest()
-            if stored != recomputed or op not in READ_OPS or type(value["payload"]) is not dict:
+            if stored != recomputed:
                 return None
-            if link != last:
-                if last is not None or type(link) is not str:
-                    return None
-                first_link = link
-            last = recomputed
-            ids.append(value["id"])
             hashes.append(recomputed)
+            links.append(link)
+            ids.append(value["id"])
             if keep:
                 value["hash"] = stored
                 value["prevHash"] = link
-                values.append(value)
         joined = "".join(ids)  # a TypeError unless every id is a string
-        if not joined or "" in ids or len(max(ids, key=len)) > LONGEST_PLAIN_ID:
-            return None
     except (ValueError, TypeError, KeyError):  # not JSON, too deep, a member absent or of a wrong type
         return None
-    if first_link is None or len(set(ids)) != len(ids) or ZERO in hashes:
+    if not joined or "" in ids or len(max(ids, key=len)) > LONGEST_PLAIN_ID:
         return None
-    return Stretch(first_link, hashes, ids, values)
+    # Equal to digests, the links behind the first are strings too.
+    if type(links[0]) is not str or links[1:] != hashes[:-1] or ZERO in hashes:
+        return None
+    return Stretch(links[0], hashes, ids, values if keep else [])
 
 
 def _never(_: bytes, __: bool = False) -> None:
