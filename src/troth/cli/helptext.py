@@ -70,7 +70,7 @@ _TABLES: Final[tuple[tuple[str, str, str], ...]] = (
     ("Codes of the ledger's store", "troth.stores.codes", "CODES"),
 )
 
-_TOPICS: Final = ("codes", "exit", "completion")
+_TOPICS: Final = ("codes", "exit", "completion", "machine")
 
 _COMPLETION: Final = """\
 Completion of commands and options, for one shell session; put the line into the shell's start file to keep it.
@@ -170,6 +170,24 @@ def _tell_exits(*, as_json: bool) -> None:
     _tell_table({str(status): means for status, means in EXITS.items()})
 
 
+def _tell_machine(*, drawn: bool) -> None:
+    """Tell the states of a commitment and its moves, from the table that decides them (ledger spec §6)."""
+    from troth.ledger.machine import TABLE, mermaid
+
+    if drawn:
+        say(mermaid().rstrip("\n"))
+        return
+    say("What each operation does to a commitment, by its state and by who acts; all else is refused.")
+    for (state, who), cells in TABLE.items():
+        moves = {column: cell.to for column, cell in cells.items() if cell.to is not None}
+        told = ", ".join(f"{_COLUMN_WORDS.get(column, column)} -> {to}" for column, to in moves.items())
+        say(f"  {state}, {who}: {told or 'nothing'}")
+    say("A closed commitment that nobody owned (a duplicate closed from open) reopens to open.")
+
+
+_COLUMN_WORDS: Final[Mapping[str, str]] = {"duplicate": "close --duplicate-of"}
+
+
 def _tell_command(ctx: click.Context, words: Sequence[str]) -> None:
     root = ctx.find_root()
     here = root
@@ -187,14 +205,17 @@ def _tell_command(ctx: click.Context, words: Sequence[str]) -> None:
 
 @click.command(
     "help",
-    epilog="Topics: codes [CODE], exit, completion; or any command. Exit codes: 0 told, 2 unknown topic or code. "
+    epilog="Topics: codes [CODE], exit, completion, machine (a commitment's states); or any command. Exit codes: 0 told, 2 unknown topic or code. "
     "Example: troth help codes E_NOT_OWNER",
 )
 @click.argument("topic", nargs=-1)
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object (codes and exit only).")
+@click.option("--mermaid", is_flag=True, help="With machine: draw it as a Mermaid state diagram.")
 @click.pass_context
-def help_cmd(ctx: click.Context, topic: tuple[str, ...], as_json: bool) -> int:
-    """Explain codes, exit statuses, completion and commands."""
+def help_cmd(ctx: click.Context, topic: tuple[str, ...], as_json: bool, mermaid: bool) -> int:
+    """Explain codes, exit statuses, the states of a commitment, completion and commands."""
+    if mermaid and topic != ("machine",):
+        raise Refused("E_USAGE", "--mermaid goes with `help machine`.", remedy="Try 'troth help machine --mermaid'.")
     match topic:
         case ("codes",):
             _tell_codes(None, as_json)
@@ -204,9 +225,11 @@ def help_cmd(ctx: click.Context, topic: tuple[str, ...], as_json: bool) -> int:
             _tell_exits(as_json=as_json)
         case ("completion",) if not as_json:
             say(_COMPLETION)
+        case ("machine",) if not as_json:
+            _tell_machine(drawn=mermaid)
         case _ if as_json:
             raise Refused("E_USAGE", "--json goes with `help codes` and `help exit`.", remedy="Leave --json out.")
-        case ("codes" | "exit" | "completion", *_):
+        case ("codes" | "exit" | "completion" | "machine", *_):
             raise Refused("E_USAGE", f"`help {topic[0]}` takes fewer words.", remedy="Try 'troth help --help'.")
         case _:
             _tell_command(ctx, topic)
