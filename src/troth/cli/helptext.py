@@ -49,8 +49,6 @@ PROGRAM_CODES: Final[Mapping[str, str]] = {
     "E_RUN_UNREADABLE": "The stored state of the run cannot be read.",
     "E_RUN_FINISHED": "The run has ended, so there is nothing to resume.",
     "E_RUN_TREE_CHANGED": "The workspace is no longer the tree that the run left, so it cannot be graded.",
-    "E_SEAL_MALFORMED": "The report that lies beside a sealed contract is no JSON object.",
-    "E_NOT_TEXT": "A word of the command line is not UTF-8, so no record could hold it.",
     "E_GRADE_TREE_DIFFERS": "The folder is not the tree that is to be graded.",
     "E_PIN_UNREADABLE": "The pin file cannot be read, or is no TOML in UTF-8.",
     "E_PIN_MALFORMED": "The pin file lacks a member, has one too many, or one with a value it may not have.",
@@ -205,8 +203,8 @@ def _tell_command(ctx: click.Context, words: Sequence[str]) -> None:
 
 @click.command(
     "help",
-    epilog="Topics: codes [CODE], exit, completion, machine (a commitment's states); or any command. Exit codes: 0 told, 2 unknown topic or code. "
-    "Example: troth help codes E_NOT_OWNER",
+    epilog="Topics: codes [CODE], exit, completion, machine (a commitment's states); or any command. "
+    "Exit codes: 0 told, 2 unknown topic or code. Example: troth help codes E_NOT_OWNER",
 )
 @click.argument("topic", nargs=-1)
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object (codes and exit only).")
