@@ -9,6 +9,7 @@ import pytest
 
 from support.tracing import traced
 from troth.core.errors import Refused
+from troth.observer.addresses import addresses
 from troth.observer.processes import is_persistent_shell
 from troth.observer.syscalls import (
     ESCAPES,
@@ -21,6 +22,7 @@ from troth.observer.syscalls import (
     strace_version,
     trace_expression,
 )
+from troth.observer.trace import split_call
 
 NEWER_OR_ELSEWHERE = {
     "arm_fadvise64_64", "cacheflush", "cachestat", "clone2", "fchmodat2", "file_getattr", "file_setattr",
@@ -129,3 +131,35 @@ class TestWithTheTracer:
             capture_output=True, text=True, check=False,
         )  # fmt: skip
         assert done.stderr == ""
+
+
+@pytest.mark.parametrize(
+    ("text", "want"),
+    [
+        (
+            'connect(3<s>, {sa_family=AF_INET, sin_port=htons(80), sin_addr=inet_addr("10.0.0.1")}, 16) = 0',
+            ["inet:10.0.0.1:80"],
+        ),
+        (
+            "connect(3<s>, {sa_family=AF_INET6, sin6_port=htons(443), sin6_flowinfo=htonl(0), "
+            'inet_pton(AF_INET6, "::1", &sin6_addr), sin6_scope_id=0}, 28) = 0',
+            ["inet6:[::1]:443"],
+        ),
+        ('connect(3<s>, {sa_family=AF_UNIX, sun_path="/a\\"b"}, 9) = 0', ['unix:/a"b']),
+        ('connect(3<s>, {sa_family=AF_UNIX, sun_path=@"x"}, 4) = 0', ["unix:@x"]),
+        ('connect(3<s>, {sa_family=AF_UNSPEC, sa_data=""}, 16) = 0', []),
+        ("connect(3<s>, {sa_family=AF_NETLINK, nl_pid=0, nl_groups=00000000}, 12) = 0", []),
+        ("connect(3<s>, {sa_family=AF_VSOCK, svm_cid=2}, 16) = 0", ["vsock:{sa_family=AF_VSOCK, svm_cid=2}"]),
+        ('sendto(3<s>, "sa_family=AF_INET, sin_port=htons(1)", 5, 0, NULL, 0) = 5', []),
+        (
+            'sendto(3<s>, "x", 1, 0, {sa_family=AF_INET, sin_port=htons(53), sin_addr=inet_addr("1.1.1.1")}, 16) = 1',
+            ["inet:1.1.1.1:53"],
+        ),
+        ('sendmsg(3<s>, {msg_name={sa_family=AF_UNIX, sun_path="/d"}, msg_namelen=5, msg_iov=[]}, 0) = 1', ["unix:/d"]),
+        ("sendmsg(3<s>, {msg_name=NULL, msg_namelen=0, msg_iov=[]}, 0) = 1", []),
+    ],
+)
+def test_addresses(text: str, want: list[str]) -> None:
+    call = split_call(text.encode())
+    assert call is not None
+    assert addresses(call.name, call) == want

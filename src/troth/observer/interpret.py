@@ -11,6 +11,7 @@ import re
 from collections.abc import Callable, Collection, Sequence
 from typing import Final
 
+from troth.observer.addresses import addresses, socket_name
 from troth.observer.journal import Journal, printable, text_of
 from troth.observer.names import FILE, SPECIAL, Names
 from troth.observer.processes import Mapping, Place, Process, Task, execute, start
@@ -28,13 +29,7 @@ OUTSIDE: Final = frozenset({b".git", b".mentu"})
 
 _MEMORY: Final = re.compile(rb"/proc/(?:self|thread-self|\d+)/(?:task/\d+/)?mem$")
 _HANDLE: Final = re.compile(rb"/proc/(?:self|thread-self)/fd/(\d+)$|/dev/fd/(\d+)$")
-_INET: Final = re.compile(rb'sa_family=AF_INET, sin_port=htons\((\d+)\), sin_addr=inet_addr\("([0-9.]+)"\)')
-_INET6: Final = re.compile(rb'sa_family=AF_INET6, sin6_port=htons\((\d+)\).*?inet_pton\(AF_INET6, "([0-9a-f.:]+)"')
-_UNIX: Final = re.compile(rb'sa_family=AF_UNIX, sun_path=(@?"[^"\\]*(?:\\.[^"\\]*)*")')
-_FAMILY: Final = re.compile(rb"sa_family=(\w+)")
-_MESSAGE: Final = re.compile(rb"msg_name=(\{sa_family=.*?\}), msg_namelen=")
 _AIO: Final = re.compile(rb"aio_lio_opcode=IOCB_CMD_PWRITEV?.*?aio_fildes=(\d+<[^<>]*>(?:\(deleted\))?)")
-_NO_ADDRESS: Final = frozenset({b"AF_UNSPEC", b"AF_NETLINK"})
 _RELATIVE: Final = b"AT_FDCWD"
 
 
@@ -495,10 +490,10 @@ class Interpreter:
         return self.journal.programs - (process.command.programs if process.command is not None else 0)
 
     def _bind(self, call: Call, _form: Form) -> None:
-        found = _UNIX.search(call.arguments[1])
-        if found is None or found[1].startswith(b"@"):
+        given = socket_name(call.arguments[1])
+        if given is None or given.startswith(b"@"):
             return
-        name = string(found[1])
+        name = string(given)
         if name is None:
             raise Unclear("a socket's name that the trace does not show whole")
         path = name if name.startswith(b"/") else self._base(_RELATIVE) + b"/" + name
@@ -592,28 +587,8 @@ class Interpreter:
 
     def _reached(self, name: bytes, call: Call) -> None:
         kind = "connect" if name == b"connect" else "send"
-        if name in {b"connect", b"sendto"}:
-            addresses = [call.arguments[1 if name == b"connect" else 4]]
-        else:
-            addresses = _MESSAGE.findall(call.arguments[1])
-        for address in addresses:
-            text = self._address(address)
-            if text is not None:
-                self.journal.effect(self._now, kind, address=text)
-
-    def _address(self, address: bytes) -> str | None:
-        for pattern, form in ((_INET, "inet:{}:{}"), (_INET6, "inet6:[{}]:{}")):
-            found = pattern.search(address)
-            if found is not None:
-                return form.format(found[2].decode("ascii"), found[1].decode("ascii"))
-        found = _UNIX.search(address)
-        if found is not None:
-            name = string(found[1]) or b""
-            return "unix:" + ("@" if found[1].startswith(b"@") else "") + printable(name)
-        family = _FAMILY.search(address)
-        if family is None or family[1] in _NO_ADDRESS:
-            return None
-        return f"{_word(family[1]).removeprefix('AF_').lower()}:{printable(address)[:200]}"
+        for text in addresses(name, call):
+            self.journal.effect(self._now, kind, address=text)
 
 
 def _word(text: bytes) -> str:
