@@ -10,8 +10,9 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Final
 
 from troth.core.digests import EMPTY
-from troth.observer.protected import Entry, directory_digest
+from troth.observer.protected import Entry
 from troth.observer.runners import Runner
+from troth.receipts.protection import directory_digest
 
 EVERYWHERE: Final = ("conftest.py", "pytest.ini", "setup.cfg", "tox.ini", "sitecustomize.py", "usercustomize.py")
 """Sealed as absent at the workspace's root whatever the runner."""

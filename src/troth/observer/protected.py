@@ -1,4 +1,4 @@
-"""What a contract's entries protect, and whether a tree still has it (done records §7.1). Pure."""
+"""A contract's entries as the observer seals, copies and compares them; what they protect is the receipt's own rule."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from troth.core.digests import EMPTY, tree_digest
+from troth.core.digests import EMPTY
+from troth.receipts.protection import directory_digest, reaches
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,11 +25,7 @@ class Entry:
 
     def protects(self, name: str) -> bool:
         """Tell whether the entry protects the name: its own path, or one beneath it without an excluded segment."""
-        if name == self.path:
-            return True
-        if not name.startswith(self.path + "/"):
-            return False
-        return not any(segment in self.exclude for segment in name[len(self.path) + 1 :].split("/"))
+        return name == self.path or (self.covers(name) and reaches(self.path, self.exclude, name))
 
     @property
     def seals_absence(self) -> bool:
@@ -41,12 +38,6 @@ class Entry:
         if self.exclude:
             value["exclude"] = list(self.exclude)
         return value
-
-
-def directory_digest(path: str, exclude: tuple[str, ...], files: Mapping[str, str]) -> str:
-    """Return the digest over all tree files strictly beneath ``path`` that it protects, under their full names."""
-    entry = Entry(path, "directory", EMPTY, exclude)
-    return tree_digest({name: digest for name, digest in files.items() if name != path and entry.protects(name)})
 
 
 def changed(entry: Entry, files: Mapping[str, str]) -> bool:

@@ -22,10 +22,11 @@ from troth.observer.commands import Bench, CommandRun, run_command
 from troth.observer.contract_source import CODE, Acceptance, ContractSource, Protect, read_source
 from troth.observer.copies import CACHES, WorkCopy, copy_workspace, differing, put_back
 from troth.observer.mutants import Adequacy, Baseline, Progress, measure, mutable_files
-from troth.observer.protected import Entry, directory_digest, unmet_entries
+from troth.observer.protected import Entry, unmet_entries
 from troth.observer.reference import materialise
 from troth.observer.runners import recognise
 from troth.observer.tree import Snapshot, snapshot
+from troth.receipts.protection import directory_digest
 from troth.receipts.statements import write_contract_statement
 
 SEAL_VERSION: Final = "troth-seal/v1"

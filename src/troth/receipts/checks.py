@@ -6,13 +6,12 @@ A check takes what it is asked (an `Assessment`) and the member's records, and a
 
 from __future__ import annotations
 
-from bisect import bisect_left
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Final, Literal, NamedTuple
 
-from troth.core.digests import tree_digest
 from troth.receipts.kinds import Record
 from troth.receipts.policy import ACCEPTANCE_OBSERVED, PROTECTED_PATHS, TOOL_CLAIM_MATCH, Assessment
+from troth.receipts.protection import Guard
 from troth.receipts.reader import MemberReader
 from troth.receipts.records import MUTATIONS
 
@@ -57,51 +56,6 @@ def _resting(asked: Assessment, decision: Decision, reason: str, on: Mapping[str
 
 
 # --- protected paths (§7.1) ---
-
-
-class Guard:
-    """A contract's protected entries, indexed by path."""
-
-    def __init__(self, contract: Record) -> None:
-        self.entries: list[Record] = contract["protected_paths"]
-        self._by_path: dict[str, Record] = {entry["path"]: entry for entry in self.entries}
-        # Only names cut at these lengths can be an entry's path, however deep a name goes.
-        self._lengths = frozenset(len(path) for path in self._by_path)
-        self._longest = max(self._lengths, default=0)
-        self._excluded = {entry["path"]: frozenset(entry.get("exclude", ())) for entry in self.entries}
-
-    def protecting(self, name: str) -> Record | None:
-        """Return an entry that protects the name, or ``None``."""
-        entry: Record | None = self._by_path.get(name)
-        if entry is not None:
-            return entry
-        cut = name.find("/")
-        while 0 < cut <= self._longest:
-            if cut in self._lengths:
-                entry = self._by_path.get(name[:cut])
-                if entry is not None and self._reaches(entry, name):
-                    return entry
-            cut = name.find("/", cut + 1)
-        return None
-
-    def _reaches(self, entry: Record, name: str) -> bool:
-        """Tell whether a name strictly beneath the entry's path is protected: no segment of the rest is excluded."""
-        path = entry["path"]
-        excluded = self._excluded[path]
-        return not excluded or excluded.isdisjoint(name[len(path) + 1 :].split("/"))
-
-    def changed(self, files: Mapping[str, str]) -> list[Record]:
-        """Return the entries whose digest is not that of the tree's files."""
-        names = sorted(files) if any(entry["kind"] == "directory" for entry in self.entries) else []
-        return [entry for entry in self.entries if self._digest(entry, files, names) != entry["sha256"]]
-
-    def _digest(self, entry: Record, files: Mapping[str, str], names: Sequence[str]) -> str | None:
-        path = entry["path"]
-        if entry["kind"] == "file":
-            return files.get(path)
-        # Sorted names beneath a folder stand together: from "path/" up to the next character after the slash.
-        beneath = names[bisect_left(names, f"{path}/") : bisect_left(names, f"{path}0")]
-        return tree_digest({name: files[name] for name in beneath if self._reaches(entry, name)})
 
 
 def mutations_of_protected(observation: Record, guard: Guard) -> Iterable[tuple[Record, str, Record]]:

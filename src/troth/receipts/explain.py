@@ -9,10 +9,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
-from troth.receipts.checks import CONTRADICTING, Answer, Guard, judge_claims, mutations_of_protected, reaches_grader
+from troth.receipts.checks import CONTRADICTING, Answer, judge_claims, mutations_of_protected, reaches_grader
 from troth.receipts.kinds import Broken, Record
 from troth.receipts.member import CORE_RECORDS, FILES, LAUNCH_RECORDS, ReadFault
 from troth.receipts.policy import ACCEPTANCE_OBSERVED, PROTECTED_PATHS, TOOL_CLAIM_MATCH, Assessment
+from troth.receipts.protection import Guard
 from troth.receipts.reader import MemberReader
 from troth.receipts.reasons import sentence
 from troth.receipts.records import MUTATIONS
