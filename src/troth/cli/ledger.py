@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterable
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
@@ -16,7 +17,7 @@ from troth.cli.progress import Progress
 from troth.core.errors import Refused, TrothError
 
 if TYPE_CHECKING:
-    from troth.ledger.chain import Verification
+    from troth.ledger.chain import Verification, Warning_
     from troth.ledger.replay import Anomaly, Commitment
     from troth.ledger.rows import Row
     from troth.stores.index import Summary
@@ -169,6 +170,10 @@ def status_cmd(mine: bool, in_review: bool, actor: str | None, store: str | None
             for line in section.lines:
                 say(f"  {line}")
     _tell_anomalies(summary.anomalies, summary.anomaly_count)
+    for told in summary.notes[:WARNINGS_SHOWN]:
+        note(f"warning: {_finding(told.line, told.id, told.warning, told.message)}")
+    if len(summary.notes) > WARNINGS_SHOWN:
+        note(f"warning: {len(summary.notes) - WARNINGS_SHOWN} more; --json lists them all")
     say(f"{found.summary()}  head {found.head}")
     return 0 if _sound(found) else 1
 
@@ -380,8 +385,11 @@ def log_cmd(count: int, store: str | None, as_json: bool) -> int:
     help="The head digest you remember; with the number of rows it covered, a cut ledger is told from a changed one.",
 )
 @click.option("--repair-tail", is_flag=True, help="Set a torn last line aside first, as the next writer would.")
+@click.option("--remarks", is_flag=True, help="Also warn of values that a writer would have refused, row by row.")
 @reading_options
-def verify_cmd(file: str | None, expect_head: str | None, repair_tail: bool, store: str | None, as_json: bool) -> int:
+def verify_cmd(
+    *, file: str | None, expect_head: str | None, repair_tail: bool, remarks: bool, store: str | None, as_json: bool
+) -> int:
     """Check every hash and link of a ledger, from its first byte."""
     if file is not None and store is not None:
         raise Refused("E_USAGE", "name the ledger once, as FILE or with --store")
@@ -390,6 +398,8 @@ def verify_cmd(file: str | None, expect_head: str | None, repair_tail: bool, sto
     repaired = ledger.repair_tail() if repair_tail else None
     with Progress("verifying") as progress:
         found = ledger.verify(expect_head=head, expect_rows=rows, progress=progress)
+    if remarks:
+        found = replace(found, warnings=(*found.warnings, *_remarks(ledger)))
     if as_json:
         answer = found.as_json() | {"anchored": head is not None}
         if repair_tail:
@@ -407,6 +417,16 @@ def verify_cmd(file: str | None, expect_head: str | None, repair_tail: bool, sto
     if head is None:
         say(f"{_NOT_ANCHORED} --expect-head {found.head}:{found.hashed}")
     return 0 if found.ok else 1
+
+
+def _remarks(ledger: JsonlStore) -> list[Warning_]:
+    """Return what a reader warns of beyond integrity (ledger spec §2, §8); it looks at every row once more."""
+    from troth.ledger.remarks import Remarks
+
+    collected = Remarks(ledger.workspace if ledger.space is not None else None)
+    for row in ledger.read().rows:
+        collected.apply(row)
+    return collected.warnings
 
 
 def _finding(line: int | None, identifier: str | None, name: str, message: str) -> str:
