@@ -288,3 +288,26 @@ def test_a_call_that_no_table_knows_lowers_coverage_when_it_succeeds(watch: Watc
     assert seen.exit == 0
     assert seen.complete is known
     assert bool(seen.launch_receipt["sensors"]["s2_strace"]["unresolved"]) is not known
+
+
+def test_io_uring_set_up_is_an_escape_and_lowers_coverage(watch: Watch) -> None:
+    seen = watch("import ctypes; ctypes.CDLL(None).syscall(425, 8, ctypes.create_string_buffer(256))")
+    sensor = seen.launch_receipt["sensors"]["s2_strace"]
+    if sensor["escapes"]:
+        assert not seen.complete
+    else:  # a kernel without it: the attempt failed and counts for nothing
+        assert any("io_uring_setup" in line for line in sensor["refused"])
+        assert seen.complete
+
+
+def test_a_clone_of_extents_is_refused_before_it_changes_a_file(watch: Watch) -> None:
+    seen = watch(
+        "import errno, fcntl, sys\n"
+        "file = open('src/app.py', 'r+')\n"
+        "try: fcntl.ioctl(file, 0x40305839, b'\\0' * 48)\n"
+        "except OSError as fault: sys.exit(fault.errno != errno.EOPNOTSUPP)\n"
+        "sys.exit(9)"
+    )
+    assert seen.exit == 0
+    assert seen.changes == []
+    assert seen.complete

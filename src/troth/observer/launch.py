@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from troth.observer.callfilter import call_filter
 from troth.observer.sandbox import SandboxSpec, bwrap_argv, child_pid, prepare
 from troth.observer.syscalls import strace_argv
 
@@ -29,8 +30,13 @@ _BLOCK: Final = 1 << 16
 
 @dataclass(frozen=True, slots=True)
 class Launched:
-    """How an observed launch ended. ``exit`` is what the tracer passed on; ``seconds`` is monotonic."""
+    """How an observed launch ended.
 
+    ``container_argv`` is bubblewrap's whole argument vector; ``exit`` is what the tracer passed on; ``seconds`` is
+    monotonic.
+    """
+
+    container_argv: tuple[str, ...]
     exit: int
     timed_out: bool
     interrupted: bool
@@ -116,9 +122,13 @@ class _Session:
 
 def _secret_arguments(spec: SandboxSpec) -> int:
     """Return a descriptor from which bubblewrap reads the variables that no argument vector may show."""
-    descriptor = os.memfd_create("arguments")
     pairs = [part for name, value in sorted(spec.secrets.items()) for part in ("--setenv", name, value)]
-    _write_all(descriptor, b"".join(os.fsencode(part) + b"\0" for part in pairs))
+    return _in_memory("arguments", b"".join(os.fsencode(part) + b"\0" for part in pairs))
+
+
+def _in_memory(name: str, data: bytes) -> int:
+    descriptor = os.memfd_create(name)
+    _write_all(descriptor, data)
     os.lseek(descriptor, 0, os.SEEK_SET)
     return descriptor
 
@@ -184,17 +194,18 @@ def launch(
         if stdin:
             handed.append(stdin)
         sources = {out_read: 0, err_read: 1}
-    secrets = _secret_arguments(spec)
-    handed.append(secrets)
-    extra = ("--args", str(secrets), "--json-status-fd", str(status_write))
+    secrets, call_rules = _secret_arguments(spec), _in_memory("filter", call_filter())
+    handed += [secrets, call_rules]
+    extra = ("--args", str(secrets), "--seccomp", str(call_rules), "--json-status-fd", str(status_write))
+    container = bwrap_argv(spec, argv, extra=extra)
     started = time.monotonic()
     try:
         process = subprocess.Popen(
-            [*strace_argv(trace_file), *bwrap_argv(spec, argv, extra=extra)],
+            [*strace_argv(trace_file), *container],
             stdin=stdin,
             stdout=stdout,
             stderr=stderr,
-            pass_fds=(status_write, secrets),
+            pass_fds=(status_write, secrets, call_rules),
             env={"PATH": "/usr/local/bin:/usr/bin:/bin"},
             start_new_session=True,
             preexec_fn=_child_setup(use_terminal),  # noqa: PLW1509 - no other thread runs here
@@ -224,6 +235,7 @@ def launch(
         for descriptor in (status_read, *sources):
             os.close(descriptor)
     return Launched(
+        container_argv=tuple(container),
         exit=process.returncode,
         timed_out=timed_out,
         interrupted=interrupted,

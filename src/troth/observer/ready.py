@@ -28,7 +28,7 @@ SANDBOX_PROBE: Final = (
 """A sandbox of the kind a run uses, around a program that does nothing."""
 
 TRACER_PROBE: Final = (
-    "strace", "-f", "--seccomp-bpf", "--decode-pids=pidns", "-e", "trace=execve", "-o", "/dev/null", "--", "true",
+    "strace", "-f", "--seccomp-bpf", "-e", "trace=execve", "-o", "/dev/null", "--", "true",
 )  # fmt: skip
 """The tracer as a run uses it, around a program that does nothing."""
 
