@@ -114,9 +114,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     except (click.exceptions.Abort, KeyboardInterrupt):
         click.echo("interrupted", err=True)
         return 130
-    except (BrokenPipeError, SystemExit):
-        # The reader of our output went away (click turns that into an exit of its own, and nothing else here does);
-        # nothing is left to say, and Python must not try to flush.
+    except (BrokenPipeError, SystemExit) as fault:
+        if isinstance(fault, SystemExit) and isinstance(fault.code, int) and fault.code > 128:
+            return fault.code  # a run that a signal told to end
+        # The reader of our output went away (click turns that into an exit of its own); nothing is left to say, and
+        # Python must not try to flush.
         import os
 
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
