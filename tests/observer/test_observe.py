@@ -311,3 +311,29 @@ def test_a_clone_of_extents_is_refused_before_it_changes_a_file(watch: Watch) ->
     assert seen.exit == 0
     assert seen.changes == []
     assert seen.complete
+
+
+@pytest.mark.parametrize("terminal", [False, True])
+def test_a_signal_to_its_own_group_ends_the_agent_and_not_the_witness(watch: Watch, terminal: bool) -> None:
+    seen = watch("import os, signal\nopen('src/app.py', 'a').write('#')\nos.kill(0, signal.SIGKILL)", terminal=terminal)
+    assert seen.exit == -signal.SIGKILL
+    assert seen.changes == [("write", "src/app.py")]
+    assert seen.complete, seen.observed.coverage_faults
+
+
+def test_a_script_that_ends_its_own_group_is_an_ordinary_script(watch: Watch) -> None:
+    seen = watch("", argv=["sh", "-c", "trap 'trap - TERM; kill 0' EXIT; sleep 30 & echo x > made"])
+    assert ("create", "made") in seen.changes
+    assert seen.complete, seen.observed.coverage_faults
+    assert seen.observed.seconds < 20
+
+
+def test_the_terminal_is_the_agents_own(watch: Watch) -> None:
+    seen = watch(
+        "import os, sys\n"
+        "tty = os.open('/dev/tty', os.O_RDWR)\n"
+        "sys.exit(not (os.isatty(0) and os.tcgetpgrp(tty) == os.getpgrp() and os.getsid(0) == os.getpid()))",
+        terminal=True,
+    )
+    assert seen.exit == 0
+    assert seen.complete

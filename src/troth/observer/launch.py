@@ -101,24 +101,6 @@ class _Session:
             else:
                 self.process.kill()
 
-    def signal_foreground(self, master: int, number: signal.Signals) -> None:
-        """Send a signal to the foreground group of the agent's terminal, without the tracer and bubblewrap.
-
-        In the group that the tracer itself leads nobody waits to continue what is stopped, so no stop is sent there.
-        """
-        tracer, first = self.process.pid, child_pid(bytes(self.status))
-        with contextlib.suppress(OSError):
-            group = os.tcgetpgrp(master)
-            if group != tracer:
-                os.killpg(group, number)
-                return
-            if number == signal.SIGTSTP or first is None:
-                return
-            for pid, parent in _group_members(group):
-                if pid not in (tracer, first) and parent != tracer:
-                    with contextlib.suppress(ProcessLookupError):
-                        os.kill(pid, number)
-
 
 def _secret_arguments(spec: SandboxSpec) -> int:
     """Return a descriptor from which bubblewrap reads the variables that no argument vector may show."""
@@ -133,10 +115,8 @@ def _in_memory(name: str, data: bytes) -> int:
     return descriptor
 
 
-def _child_setup(terminal: bool) -> Callable[[], None]:
+def _die_with_us() -> Callable[[], None]:
     import ctypes
-    import fcntl
-    import termios
 
     prctl = ctypes.CDLL(None).prctl
     set_parent_death_signal = 1
@@ -144,10 +124,19 @@ def _child_setup(terminal: bool) -> Callable[[], None]:
     def run() -> None:
         # If we die, the tracer is killed, and with it (bubblewrap dies with its parent) the whole sandbox.
         prctl(set_parent_death_signal, signal.SIGKILL, 0, 0, 0)
-        if terminal:
-            fcntl.ioctl(0, termios.TIOCSCTTY, 0)
 
     return run
+
+
+def _in_a_session_of_its_own(argv: Sequence[str], terminal: bool) -> tuple[tuple[str, ...], list[str]]:
+    """Return bubblewrap's option and the program that give the agent a session apart from the tracer's.
+
+    A signal to a process group crosses pid namespaces: in the tracer's group, an agent's ``kill 0`` would reach the
+    tracer. And a terminal sends its interrupts to the group in its foreground, which has to be the agent's alone.
+    """
+    if not terminal:
+        return ("--new-session",), list(argv)
+    return (), ["/usr/bin/setsid", "--ctty", *argv]
 
 
 def launch(
@@ -197,7 +186,8 @@ def launch(
     secrets, call_rules = _secret_arguments(spec), _in_memory("filter", call_filter())
     handed += [secrets, call_rules]
     extra = ("--args", str(secrets), "--seccomp", str(call_rules), "--json-status-fd", str(status_write))
-    container = bwrap_argv(spec, argv, extra=extra)
+    apart, program = _in_a_session_of_its_own(argv, use_terminal)
+    container = bwrap_argv(spec, program, extra=(*apart, *extra))
     started = time.monotonic()
     try:
         process = subprocess.Popen(
@@ -208,7 +198,7 @@ def launch(
             pass_fds=(status_write, secrets, call_rules),
             env={"PATH": "/usr/local/bin:/usr/bin:/bin"},
             start_new_session=True,
-            preexec_fn=_child_setup(use_terminal),  # noqa: PLW1509 - no other thread runs here
+            preexec_fn=_die_with_us(),  # noqa: PLW1509 - no other thread runs here
         )
     finally:
         for descriptor in handed:
@@ -282,41 +272,6 @@ def _window_changes(source: int, master: int) -> Iterator[None]:
         signal.signal(signal.SIGWINCH, before)
 
 
-def _pass_keys(session: _Session, master: int, keys: bytes) -> None:
-    """Pass keys on to the agent's terminal; those that it would turn into signals are delivered here.
-
-    The terminal would send them to the tracer and to bubblewrap as well, which are of its foreground group: an
-    interrupt would end the sandbox instead of reaching the agent, and a stop would stop everything for good.
-    """
-    import termios
-
-    settings = termios.tcgetattr(master)
-    signals: dict[int, signal.Signals] = {}
-    if settings[3] & termios.ISIG:
-        names = ((termios.VINTR, signal.SIGINT), (termios.VQUIT, signal.SIGQUIT), (termios.VSUSP, signal.SIGTSTP))
-        # A key that is switched off is a zero byte.
-        signals = {settings[6][name][0]: number for name, number in names if settings[6][name] != b"\0"}
-    passed = 0
-    for index, key in enumerate(keys):
-        if key in signals:
-            _write_all(master, keys[passed:index])
-            session.signal_foreground(master, signals[key])
-            passed = index + 1
-    _write_all(master, keys[passed:])
-
-
-def _group_members(group: int) -> Iterator[tuple[int, int]]:
-    """Yield (pid, parent's pid) of every process of a process group."""
-    for entry in os.scandir("/proc"):
-        if entry.name.isdigit():
-            with contextlib.suppress(OSError, ValueError):
-                with open(f"/proc/{entry.name}/stat", "rb") as file:
-                    # The program's name stands in parentheses and may hold anything.
-                    _, parent, found = file.read().rpartition(b")")[2].split()[:3]
-                if int(found) == group:
-                    yield int(entry.name), int(parent)
-
-
 def _read(descriptor: int) -> bytes:
     try:
         return os.read(descriptor, _BLOCK)
@@ -348,7 +303,7 @@ def _bridge(  # noqa: PLR0917 - one caller
                     block = _read(key.fd)
                     if key.fd == 0 and master is not None:
                         if block:
-                            _pass_keys(session, master, block)
+                            _write_all(master, block)
                         else:
                             selector.unregister(0)
                     elif not block:
