@@ -261,3 +261,4 @@ def test_completion_offers_the_commands() -> None:
     environment = {**os.environ, "_TROTH_COMPLETE": "bash_complete", "COMP_WORDS": "troth doc", "COMP_CWORD": "1"}
     done = program(env=environment)
     assert done.stdout.decode().split() == ["plain,doctor"]
+    assert done.returncode == 0
