@@ -6,7 +6,7 @@ PY = .venv/bin/python
 ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-slow lint format types floors words bench lock clean setup-core setup-dev
+.PHONY: help demo test test-slow lint format types floors words clauses bench lock clean setup-core setup-dev
 
 help: ## List the targets
 	@grep -E '^[a-z-]+:.*## ' Makefile | sed -E 's/^([a-z-]+):.*## /  \1|/' | awk -F'|' '{printf "%-14s %s\n", $$1, $$2}'
@@ -36,6 +36,9 @@ floors: setup-dev ## Check that imports go down only
 
 words: setup-dev ## Check what no file may contain: addresses, machine paths, unexplained exemptions
 	@$(PY) scripts/check_text.py
+
+clauses: setup-dev ## Write the tables clause -> tests and the drawing of a commitment's states anew
+	@$(PY) scripts/clauses.py
 
 bench: setup-dev ## Measure: medians and ratios (see bench/)
 	@for script in bench/[a-z]*.py; do echo "== $$script"; $(PY) "$$script" $(ARGS) || exit; done
