@@ -193,7 +193,10 @@ def _assemble(candidate: Candidate) -> dict[str, Any]:
     for name in _OPTIONAL:
         if getattr(candidate, name) is not None:
             value[name] = getattr(candidate, name)
-    value.update(candidate.extra)
+    for name, item in candidate.extra.items():
+        # What has a field of its own does not come in by this door, where nothing would ask about it.
+        if name != "trust":
+            value[f"extra.{name}" if name in _MEMBERS else name] = item
     if isinstance(candidate.payload, dict):
         payload = {name: item for name, item in candidate.payload.items() if item is not None}
         # A duplicate close without evidence is written with the other commitment as its evidence ([D17]).
@@ -211,7 +214,7 @@ def _check_values(candidate: Candidate, value: dict[str, Any], okf_ingest: bool)
     )
     if problem is not None:
         _refuse("E_CONSTRAINT_VIOLATED", f"{problem[0]}: {problem[1]}", detail="bad_value", path=problem[0])
-    if candidate.trust is not None:
+    if candidate.trust is not None or "trust" in candidate.extra:
         _refuse(
             "E_CONSTRAINT_VIOLATED",
             "trust is measured, never supplied",

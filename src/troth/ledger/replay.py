@@ -19,6 +19,7 @@ from troth.ledger.fields import (
     read_op,
     read_target,
     required_value,
+    surely_complete,
 )
 from troth.ledger.machine import Cell, Column, StateName, step
 from troth.ledger.rows import Row
@@ -134,7 +135,8 @@ class State:
 
     ``signals`` holds the first row of every id, anomalies included. ``source_keys`` maps a key to the id of the
     row that has it (``None``: a row without id). ``cited`` holds the captures that a commitment names as its
-    source, ``dismissed`` the targets of dismissals.
+    source, ``dismissed`` the targets of dismissals. ``duplicates`` maps a commitment to those closed as its
+    duplicates, ``untold`` to those of them that no note names yet; both hold ordered sets.
     """
 
     commitments: dict[str, Commitment] = field(default_factory=dict)
@@ -144,7 +146,8 @@ class State:
     source_keys: dict[str, str | None] = field(default_factory=dict)
     cited: set[str] = field(default_factory=set)
     dismissed: set[str] = field(default_factory=set)
-    duplicates: dict[str, list[str]] = field(default_factory=dict)
+    duplicates: dict[str, dict[str, None]] = field(default_factory=dict)
+    untold: dict[str, dict[str, None]] = field(default_factory=dict)
 
     def uncommitted(self) -> Iterator[str]:
         """Yield the ids of captures that no commitment names as its source and nobody dismissed."""
@@ -198,9 +201,10 @@ class Replay:
         op = read_op(written_op)
         if type(op) is not str or op not in _KNOWN_OPS:
             return "E_INVALID_OP", None
-        missing = missing_field(value, hashed=row.hashed)
-        if missing is not None:
-            return "E_MISSING_FIELD", missing
+        if not surely_complete(value, op):
+            missing = missing_field(value, hashed=row.hashed)
+            if missing is not None:
+                return "E_MISSING_FIELD", missing
         payload: dict[str, Any] = value["payload"]
         if mistyped_field(value) is not None or (
             op is not written_op and type(read_target(written_op, payload)) is not str
@@ -211,7 +215,7 @@ class Replay:
         key = value.get("source_key")
         if key and key in state.source_keys:
             return "E_DUPLICATE_ID", state.source_keys[key]
-        if read_kind(written_op, payload) in CITING_KINDS and not parents_of(value):
+        if payload.get("kind") in CITING_KINDS and written_op is op and not parents_of(value):
             return "E_CITATION_REQUIRED", None
         problem = self._unmet_reference(written_op, op, payload)
         if problem is not None:
@@ -291,7 +295,8 @@ class Replay:
                 record.evidence = required_value("close", payload, "evidence")
                 record.duplicate_of = payload.get("duplicate_of") or None
                 if record.duplicate_of is not None:
-                    state.duplicates.setdefault(record.duplicate_of, []).append(record.id)
+                    state.duplicates.setdefault(record.duplicate_of, {})[record.id] = None
+                    state.untold.setdefault(record.duplicate_of, {})[record.id] = None
             case "reopen":
                 self._reopen(record, row.line, identifier)
         if record.state == "closed":
@@ -300,13 +305,20 @@ class Replay:
     def _reopen(self, record: Commitment, line: int, identifier: str) -> None:
         state = self.state
         if record.duplicate_of is not None:
-            state.duplicates[record.duplicate_of].remove(record.id)
+            del state.duplicates[record.duplicate_of][record.id]
+            state.untold.get(record.duplicate_of, {}).pop(record.id, None)
         record.evidence = record.submission = record.duplicate_of = None
         record.closed_by = record.closed_row = record.closed_ts = None
         record.self_approved = False
         record.reopen_count += 1
-        for other in state.duplicates.get(record.id, ()):
+        # Each is named once and counted afterwards: the notes of a hostile ledger grow no faster than its rows.
+        fresh = state.untold.pop(record.id, {})
+        for other in fresh:
             message = f"{other} stays closed as a duplicate of {record.id}, which was reopened"
+            state.notes.append(Note(line, identifier, "duplicate_reopened", message))
+        told = len(state.duplicates.get(record.id, ())) - len(fresh)
+        if told:
+            message = f"{told} named before stay closed as duplicates of {record.id}, which was reopened again"
             state.notes.append(Note(line, identifier, "duplicate_reopened", message))
 
     def _register(self, row: Row) -> None:

@@ -61,11 +61,13 @@ class SeenDigests:
                 size *= 2
             self._slots = array("I", bytes(4 * size))
             self._indexed = 0
-        flat, slots = bytes(self._flat), self._slots
+        # Only what is new is copied: a hostile ledger asks behind every row.
+        flat, slots, first = self._flat, self._slots, self._indexed
+        fresh = bytes(flat[first * WIDTH :])
         mask = len(slots) - 1
-        for position in range(self._indexed, count):
-            start = position * WIDTH
-            digest = flat[start : start + WIDTH]
+        for position in range(first, count):
+            start = (position - first) * WIDTH
+            digest = fresh[start : start + WIDTH]
             slot = hash(digest) & mask
             while other := slots[slot]:
                 begin = (other - 1) * WIDTH
