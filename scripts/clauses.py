@@ -72,7 +72,13 @@ def faults(data: dict[str, Any], root: Path = ROOT) -> Iterator[str]:
             for test in entry.get("tests", ()):
                 file, _, wanted = test.partition("::")
                 if wanted not in tests_in(root / file):
-                    yield f"{name} names {test}, which does not exist"
+                    yield f"{name} names {test}, which does not exist{_elsewhere(wanted, root)}"
+
+
+def _elsewhere(wanted: str, root: Path) -> str:
+    """Return where a test of that name is now: tests move to other files."""
+    found = [path for path in sorted((root / "tests").rglob("test_*.py")) if wanted in tests_in(path)]
+    return f" (but {found[0].relative_to(root).as_posix()} has it)" if found else ""
 
 
 def table(data: dict[str, Any]) -> str:

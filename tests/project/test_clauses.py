@@ -60,7 +60,10 @@ GOOD: dict[str, Any] = {"id": "§1", "says": "something", "tests": [HERE]}
         ({"clause": [GOOD, GOOD]}, "§1 is listed twice"),
         ({"clause": [GOOD], "later": [{"id": "§1", "says": "x"}]}, "§1 is listed twice"),
         ({"clause": [{**GOOD, "tests": [f"{HERE}_not"]}]}, "which does not exist"),
-        ({"clause": [{**GOOD, "tests": [HERE.replace("project", "nowhere")]}]}, "which does not exist"),
+        (
+            {"clause": [{**GOOD, "tests": [HERE.replace("project", "nowhere")]}]},
+            "(but tests/project/test_clauses.py has",
+        ),
         ({"clause": [{**GOOD, "tests": ["tests/project/test_clauses.py"]}]}, "which does not exist"),
         ({"later": [{"id": "§2", "says": ""}]}, "later '§2' says nothing"),
     ],
