@@ -26,6 +26,7 @@ EXITS: Final[Mapping[int, str]] = {
 PROGRAM_CODES: Final[Mapping[str, str]] = {
     "E_USAGE": "The command line was not understood; the message names the command whose --help tells more.",
     "E_DEFECT": "A fault of troth itself. TROTH_DEBUG=1 shows where.",
+    "E_OUTPUT": "The answer could not be written to where it was to go; what was recorded stays recorded.",
     "E_OBSERVER_MISSING": "Observing or grading cannot work on this machine yet; `troth doctor` tells what mends it.",
     "E_SANDBOX_FAILED": "The sandbox did not start; `troth doctor` tells what mends it.",
     "E_AGENT_NOT_STARTED": "The agent's program could not be started in the sandbox, which sees only what it needs.",

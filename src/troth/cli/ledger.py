@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
@@ -51,9 +51,9 @@ def init_cmd(folder: Path | None, name: str | None, as_json: bool) -> int:
 
     Nothing that exists is overwritten; run again, it adds what is missing.
     """
-    from troth.stores.workspace import create_workspace
+    from troth.stores.workspace import create_workspace, here
 
-    space, created = create_workspace(folder or Path.cwd(), name=name, agents_text=agents_text())
+    space, created = create_workspace(folder if folder is not None else here(), name=name, agents_text=agents_text())
     config = space.config()
     told = [entry for entry in created if not entry.startswith(".")]
     if as_json:
@@ -101,12 +101,13 @@ def extra_sections(space: Workspace | None) -> list[Section]:
         items.append(
             {"id": run.id, "commitment": run.commitment, "actor": run.actor, "stage": run.stage, "under_way": going}
         )
-        lines.append(f"{run.id}  {run.commitment}  {printable(run.actor, 60)}  at stage {run.stage}")
+        about = printable(run.commitment, 80)
+        lines.append(f"{run.id}  {about}  {printable(run.actor, 60)}  at stage {printable(run.stage, 20)}")
         if going:
             lines[-1] += ", under way"
         else:
             lines[-1] += ", left there by a crash or an interruption"
-            lines.append(f"  take it up: troth run --resume {run.id}   or clear it: troth release {run.commitment}")
+            lines.append(f"  take it up: troth run --resume {run.id}   or clear it: troth release {about}")
     return [Section("runs", "Unfinished runs", items, lines)]
 
 
@@ -197,7 +198,7 @@ def _tell_status(chosen: list[Commitment], summary: Summary, *, narrowed: bool) 
         if by_state.get(name):
             say(coloured(f"{title} ({len(by_state[name])})", "cyan"))
         for record in by_state.get(name, ()):
-            say(f"  {record.id}  {printable(record.body, 72)}{_about(record)}")
+            say(f"  {printable(record.id, 80)}  {printable(record.body, 72)}{_about(record)}")
     if narrowed:
         if not chosen:
             say("Nothing here.")
@@ -226,10 +227,14 @@ def _tell_anomalies(few: list[Anomaly], count: int) -> None:
         return
     say(coloured(f"Rows without effect ({count})", "yellow"))
     for anomaly in few:
-        detail = f" ({anomaly.detail})" if anomaly.detail else ""
-        say(f"  line {anomaly.line}  {printable(anomaly.id or '-', 80)}  {anomaly.code}{detail}")
+        say(f"  line {anomaly.line}  {printable(anomaly.id or '-', 80)}  {_why(anomaly)}")
     if count > len(few):
         say(f"  and {count - len(few)} more; --json lists them all")
+
+
+def _why(anomaly: Anomaly) -> str:
+    # A detail may be another row's id, and those are whatever somebody wrote into the file.
+    return anomaly.code + (f" ({printable(anomaly.detail, 80)})" if anomaly.detail else "")
 
 
 def _replay_notes(summary: Summary) -> list[dict[str, Any]]:
@@ -280,7 +285,7 @@ def show_cmd(identifier: str, store: str | None, as_json: bool) -> int:
     for name, value in _flat(row.value):
         say(f"{name}: {printable(value)}")
     if anomaly is not None:
-        say(f"This row has no effect: {anomaly.code}" + (f" ({anomaly.detail})" if anomaly.detail else ""))
+        say(f"This row has no effect: {_why(anomaly)}")
     if record is not None:
         say(f"state: {record.state}{_about(record)}")
         if record.evidence is not None:
@@ -479,5 +484,6 @@ def import_cmd(file: Path, store: str | None, as_json: bool) -> int:
 
 
 def _refuse_itself(ledger: JsonlStore, file: Path) -> None:
-    if os.path.lexists(file) and ledger.ledger_file.exists() and file.samefile(ledger.ledger_file):
-        raise Refused("E_USAGE", "a ledger cannot be imported into itself")
+    with suppress(OSError):  # what cannot be looked at is not read or written either, and refused there
+        if file.samefile(ledger.ledger_file):
+            raise Refused("E_USAGE", "a ledger cannot be imported into itself")

@@ -10,7 +10,7 @@ from typing import Any, Final
 import click
 
 from troth import __version__
-from troth.cli.answer import tell_error
+from troth.cli.answer import drop_output, note, tell_error
 from troth.core.errors import Defect, Refused, TrothError
 
 COMMANDS: Final[dict[str, tuple[str, str]]] = {
@@ -102,7 +102,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     except click.exceptions.Exit as fault:
         return fault.exit_code
     except click.exceptions.NoArgsIsHelpError as fault:
-        click.echo(fault.format_message(), err=True)
+        note(fault.format_message())
         return 2
     except click.UsageError as fault:
         command = fault.ctx.command_path if fault.ctx is not None else "troth"
@@ -112,16 +112,14 @@ def main(argv: Sequence[str] | None = None) -> int:
         tell_error(Refused("E_USAGE", fault.format_message()), as_json=as_json)
         return 2
     except (click.exceptions.Abort, KeyboardInterrupt):
-        click.echo("interrupted", err=True)
+        note("interrupted")
         return 130
     except (BrokenPipeError, SystemExit) as fault:
-        if isinstance(fault, SystemExit) and isinstance(fault.code, int) and fault.code > 128:
-            return fault.code  # a run that a signal told to end
-        # The reader of our output went away (click turns that into an exit of its own); nothing is left to say, and
+        if isinstance(fault, SystemExit) and isinstance(fault.code, int) and fault.code != 1:
+            return fault.code  # a run that a signal told to end; the shell's completion
+        # The reader of our output went away (click turns that into an exit with 1); nothing is left to say, and
         # Python must not try to flush.
-        import os
-
-        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+        drop_output(1)
         return 141
     except Exception as fault:  # the last door: whatever is left is an error of ours
         import os
@@ -142,4 +140,19 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def console() -> None:
     """Entry point of the installed script."""
+    _fill_standard_streams()
     sys.exit(main())
+
+
+def _fill_standard_streams() -> None:
+    """Put the null device where a standard stream is closed.
+
+    Otherwise a ledger could be opened under the number of that stream, and be written to by whatever uses it.
+    """
+    import os
+
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:
+            number = os.open(os.devnull, os.O_RDWR)  # the lowest that is free: that of the stream
+            os.set_inheritable(number, True)
+            setattr(sys, name, os.fdopen(number, mode, encoding="utf-8", closefd=False))

@@ -241,7 +241,7 @@ def _tell(row: dict[str, Any], measured: Measured | None, notes: Notes, *, as_js
             answer["check"] = measured.as_meta()
         emit_json(answer)
         return
-    about = payload.get("commitment") or payload.get("target") or ""
+    about = printable(payload.get("commitment") or payload.get("target") or "", 80)
     say(f"{row['id']}  {_DONE[row['op']]} {about}".rstrip() + f"  by {printable(row['actor'], 80)}")
     if measured is not None:
         ended = "stopped at its time limit" if measured.exit is None else f"exit {measured.exit}"

@@ -18,6 +18,7 @@ from typing import Any, Final
 
 from troth.core.errors import Refused
 from troth.ledger.trust import components, creation_trust
+from troth.stores.durable import open_regular
 
 TIME_LIMIT_SECONDS: Final = 3600.0
 """Longest a check may run (ledger spec §16, Running ledgers)."""
@@ -114,14 +115,16 @@ def _junit_counts(argv: Sequence[str], not_before: float) -> tuple[int, int] | N
             continue
         if not equals:
             value = argv[index + 1] if index + 1 < len(argv) else ""
-        path = Path(value)
         try:
-            found = path.stat()
-            # A report left over from an earlier run says nothing about this one; clocks of file systems are coarse.
-            if not value or found.st_mtime < not_before - 1 or found.st_size > REPORT_LIMIT:
-                continue
-            return read_junit(path.read_bytes())
-        except (OSError, ValueError):
+            # What the command left there may be a pipe or a device: it is looked at after it was opened.
+            fd = open_regular(Path(value), os.O_RDONLY, "E_UNREADABLE", "the report")
+            with os.fdopen(fd, "rb") as file:
+                found = os.fstat(fd)
+                # A report left over from an earlier run says nothing about this one; clocks of file systems are coarse.
+                if found.st_mtime < not_before - 1 or found.st_size > REPORT_LIMIT:
+                    continue
+                return read_junit(file.read(REPORT_LIMIT))
+        except (Refused, OSError, ValueError):
             continue
     return None
 
@@ -133,7 +136,8 @@ def read_junit(data: bytes) -> tuple[int, int]:
         ValueError: it is no such report.
     """
     # Entities are what makes XML dangerous, and no test runner writes a document type.
-    if b"<!DOCTYPE" in data or b"<!ENTITY" in data:
+    # In UTF-16, where these words could hide, every other byte is zero.
+    if b"<!DOCTYPE" in data or b"<!ENTITY" in data or b"\0" in data:
         raise ValueError("a document type in a test report")
     from xml.etree import ElementTree as Tree
 

@@ -21,8 +21,10 @@ import orjson
 
 from troth import __version__
 from troth.core.digests import sha256_hex
+from troth.core.errors import Refused
 from troth.ledger.chain import Verification, Warning_
 from troth.ledger.replay import Anomaly, Commitment, Note, State, Submission
+from troth.stores.durable import open_regular
 from troth.stores.memory import Identity
 
 WORTH_BYTES: Final = 1 << 20
@@ -37,6 +39,8 @@ _COMMITMENT: Final = tuple(field.name for field in fields(Commitment))
 _TAGS: Final = _COMMITMENT.index("tags")
 _SUBMISSION: Final = _COMMITMENT.index("submission")
 _FORMAT: Final = [1, __version__, list(_COMMITMENT)]
+
+_DAMAGED: Final = (ValueError, KeyError, TypeError, IndexError, AttributeError)
 
 FEW: Final = 20
 """Rows without effect that a summary has at hand."""
@@ -85,21 +89,27 @@ def summary_of(state: State, verification: Verification) -> Summary:
     )
 
 
-def load(ledger: Path, identity: Identity, unhashed_prefix: int | None) -> Summary | None:
-    """Return the summary of a ledger with that identity, if there is one."""
+def load(
+    ledger: Path, identity: Identity, unhashed_prefix: int | None, otherwise: Callable[[], Everything]
+) -> Summary | None:
+    """Return the summary of a ledger with that identity, if there is one.
+
+    ``otherwise`` reads the ledger itself, for when what stands behind the summary turns out to be damaged.
+    """
     path = _path(ledger)
     if path is None or identity[2] < WORTH_BYTES:
         return None
     try:
-        with path.open("rb") as file:
+        # No link is followed and no pipe waited for.
+        with os.fdopen(open_regular(path, os.O_RDONLY, "E_UNREADABLE", "the index"), "rb") as file:
             brief = orjson.loads(file.readline())
             if brief["key"] != _key(ledger, identity, unhashed_prefix):
                 return None
             if brief["made"] - max(identity[3], identity[4]) < SETTLED_NANOSECONDS:
                 return None
             rest = file.read()
-        return _summary(brief, rest)
-    except (OSError, ValueError, KeyError, TypeError, IndexError):
+        return _summary(brief, rest, otherwise)
+    except (Refused, OSError, *_DAMAGED):
         # Whatever is wrong with it, the ledger says the same.
         return None
 
@@ -178,19 +188,21 @@ def _commitment(values: list[Any]) -> Commitment:
     return Commitment(*values)
 
 
-def _everything(rest: bytes) -> Everything:
+def _everything(rest: bytes, otherwise: Callable[[], Everything]) -> Everything:
     collecting = gc.isenabled()
     gc.disable()  # nothing here is garbage, and looking for some takes longer than the reading
     try:
         stored = orjson.loads(rest)
         commitments = {values[0]: _commitment(values) for values in stored["commitments"]}
         return Everything(commitments, [Anomaly(*values) for values in stored["anomalies"]])
+    except _DAMAGED:
+        return otherwise()
     finally:
         if collecting:
             gc.enable()
 
 
-def _summary(brief: dict[str, Any], rest: bytes) -> Summary:
+def _summary(brief: dict[str, Any], rest: bytes, otherwise: Callable[[], Everything]) -> Summary:
     told = brief["verification"]
     verification = Verification(
         verified=told["verified"],
@@ -211,5 +223,5 @@ def _summary(brief: dict[str, Any], rest: bytes) -> Summary:
         anomaly_count=brief["anomaly_count"],
         notes=[Note(*values) for values in brief["notes"]],
         uncommitted=brief["uncommitted"],
-        everything=lambda: _everything(rest),
+        everything=lambda: _everything(rest, otherwise),
     )

@@ -146,11 +146,11 @@ class JsonlStore:
                 )
             where = Path(where)
         if where is None:
-            space: places.Workspace | None = places.find_workspace(Path.cwd())
-        elif where.is_dir():
+            space: places.Workspace | None = places.find_workspace(places.here())
+        elif os.path.isdir(where):
             space = places.workspace_at(where)
         else:
-            where = Path(os.path.abspath(where))
+            where = places.absolute(where)
             space = places.workspace_at(where.parent) if where.parent.name == places.FOLDER else None
         if space is None:
             assert where is not None
@@ -265,7 +265,7 @@ class JsonlStore:
             fd = self._open(os.O_RDONLY)
             found = identity(fd)
             os.close(fd)
-            known = index.load(self.ledger_file, found, self.unhashed_prefix)
+            known = index.load(self.ledger_file, found, self.unhashed_prefix, self._everything)
             if known is not None:
                 return known
             snapshot = self.read()
@@ -273,6 +273,10 @@ class JsonlStore:
             if self._memory is not None and self._memory.identity is not None:
                 index.save(self.ledger_file, self._memory.identity, self.unhashed_prefix, summary)
             return summary
+
+    def _everything(self) -> index.Everything:
+        state = self.read().state
+        return index.Everything(state.commitments, state.anomalies)
 
     # Writing ---------------------------------------------------------------------------------------------------
 

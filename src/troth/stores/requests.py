@@ -120,15 +120,15 @@ def resolve(written: str, state: State, ops: Sequence[str] = ()) -> str:
             fits.
     """
     signals = state.signals
-    if written in signals or not written:
-        return written
-    if written == LAST:
+    if written == LAST:  # before any row is asked: a hostile one could bear that name
         for identifier in reversed(signals):
             if not ops or signals[identifier].op in ops:
                 return identifier
         raise Refused(
             "E_REF_NOT_FOUND", f"no row of {' or '.join(ops) or 'any operation'} is there yet", detail="absent"
         )
+    if written in signals or not written:
+        return written
     found = [identifier for identifier in signals if identifier.startswith(written)]
     if len(found) > 1:
         shown = ", ".join(found[:4]) + (", …" if len(found) > 4 else "")

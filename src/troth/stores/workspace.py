@@ -87,13 +87,36 @@ class Workspace:
         return read_config(self.config_file)
 
 
+def here() -> Path:
+    """Return the current folder.
+
+    Raises:
+        Refused: ``E_NO_FOLDER`` when it was removed.
+    """
+    try:
+        return Path.cwd()
+    except OSError as fault:
+        raise os_fault(
+            "E_NO_FOLDER", fault, Path(), "the current folder is gone", "Change to one that exists."
+        ) from None
+
+
+def absolute(path: Path) -> Path:
+    """Return the path from the root on, without ``..``.
+
+    Raises:
+        Refused: as :func:`here`.
+    """
+    return Path(os.path.abspath(path if path.is_absolute() else here() / path))
+
+
 def find_workspace(start: Path) -> Workspace:
     """Return the workspace of a folder: itself or the nearest folder above it that holds ``.mentu``.
 
     Raises:
         Refused: ``E_NO_WORKSPACE`` when there is none, ``E_NOT_REGULAR`` when ``.mentu`` is no plain folder.
     """
-    start = Path(os.path.abspath(start))
+    start = absolute(start)
     for candidate in (start, *start.parents):
         folder = candidate / FOLDER
         if os.path.lexists(folder):
@@ -112,8 +135,8 @@ def workspace_at(root: Path) -> Workspace:
     Raises:
         Refused: as :func:`find_workspace`.
     """
-    root = Path(os.path.abspath(root))
-    if root.name == FOLDER and root.is_dir():
+    root = absolute(root)
+    if root.name == FOLDER and os.path.isdir(root):
         return _checked(Workspace(root.parent))
     if not os.path.lexists(root / FOLDER):
         raise Refused("E_NO_WORKSPACE", f"no {FOLDER} folder there", place=Place(file=str(root)), remedy=_NO_WORKSPACE)
@@ -241,10 +264,10 @@ def create_workspace(root: Path, *, name: str | None, agents_text: str) -> tuple
         Refused: ``E_USAGE`` for a bad name, ``E_NO_FOLDER`` when the folder is absent, ``E_NOT_REGULAR``,
             ``E_UNREADABLE`` when it cannot be written.
     """
-    root = Path(os.path.abspath(root))
+    root = absolute(root)
     if name is not None and not (is_workspace_name(name) and name.isprintable()):
         raise Refused("E_USAGE", "a workspace name has 1 to 128 printable characters and no white space")
-    if not root.is_dir():
+    if not os.path.isdir(root):
         raise Refused("E_NO_FOLDER", "the folder is not there", place=Place(file=str(root)))
     space = Workspace(root)
     if os.path.lexists(space.folder):
