@@ -3,7 +3,12 @@
 from __future__ import annotations
 
 import json
-from typing import Any
+from typing import Any, Final
+
+# Encoders are made once: `json.dumps` with options of its own makes a new one at every call.
+_HASHED: Final = json.JSONEncoder(sort_keys=True, separators=(",", ":"), allow_nan=False)
+_RECORD: Final = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
+_ROW: Final = json.JSONEncoder(separators=(",", ":"), ensure_ascii=False, allow_nan=False)
 
 
 def hashed_form(value: Any) -> bytes:
@@ -16,18 +21,14 @@ def hashed_form(value: Any) -> bytes:
     Raises:
         ValueError: for NaN and infinities.
     """
-    text = json.dumps(value, sort_keys=True, separators=(",", ":"), allow_nan=False)
-    return text.replace("/", "\\/").encode("ascii")
+    return _HASHED.encode(value).replace("/", "\\/").encode("ascii")
 
 
 def record_bytes(value: Any) -> bytes:
     """Return the bytes in which this project writes a record or statement: sorted, compact, UTF-8, one LF."""
-    return (
-        json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False).encode("utf-8")
-        + b"\n"
-    )
+    return _RECORD.encode(value).encode("utf-8") + b"\n"
 
 
 def row_bytes(value: Any) -> bytes:
     """Return one ledger line without its LF: members in the order given, compact, UTF-8."""
-    return json.dumps(value, separators=(",", ":"), ensure_ascii=False, allow_nan=False).encode("utf-8")
+    return _ROW.encode(value).encode("utf-8")

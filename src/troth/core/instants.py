@@ -25,7 +25,8 @@ def format_instant(instant: datetime) -> str:
     """
     if instant.tzinfo is None:
         raise ValueError("an instant needs a time zone")
-    return instant.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    at = instant.astimezone(UTC)
+    return f"{at.year:04}-{at.month:02}-{at.day:02}T{at.hour:02}:{at.minute:02}:{at.second:02}Z"
 
 
 def parse_instant(text: str, *, fraction: bool = True, offset: bool = True) -> datetime | None:
