@@ -6,7 +6,7 @@ PY = .venv/bin/python
 ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-slow lint format types floors words clauses bench lock clean setup-core setup-dev
+.PHONY: help demo test test-slow lint format types floors words clauses bench lock clean readme setup-core setup-dev
 
 help: ## List the targets
 	@grep -E '^[a-z-]+:.*## ' Makefile | sed -E 's/^([a-z-]+):.*## /  \1|/' | awk -F'|' '{printf "%-14s %s\n", $$1, $$2}'
@@ -39,6 +39,9 @@ words: setup-dev ## Check what no file may contain: addresses, machine paths, un
 
 clauses: setup-dev ## Write the tables clause -> tests and the drawing of a commitment's states anew
 	@$(PY) scripts/clauses.py
+
+readme: setup-dev ## Write the demo's table into README.md, from a real run
+	@$(PY) scripts/readme.py
 
 bench: setup-dev ## Measure: medians and ratios (see bench/)
 	@for script in bench/[a-z]*.py; do echo "== $$script"; $(PY) "$$script" $(ARGS) || exit; done

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import inspect
 import json
+import runpy
 import shutil
 from pathlib import Path
 
@@ -14,6 +15,7 @@ from support.frontdoor import troth
 from support.observing import needs_observer
 from troth.cli import demo
 
+ROOT = Path(__file__).resolve().parents[2]
 pytestmark = [needs_observer, pytest.mark.observer]
 
 EXPECTED = {
@@ -51,6 +53,9 @@ def test_the_demo_shows_every_agent_and_a_ledger_that_verifies(tmp_path: Path) -
         checked = troth("receipt", "check", row["receipt"], "--json", cwd=tmp_path).json
         assert checked["receipt"] == {"verdict": "valid"}
         assert (checked["done"]["decision"], checked["done"]["reason"]) == (decision, reason)
+    readme = runpy.run_path(str(ROOT / "scripts" / "readme.py"))
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    assert readme["with_table"](text, readme["table"](result["rows"])) == text, "README.md: run `make readme`"
     workspace = Path(result["workspace"])
     assert troth("verify", "--expect-head", result["head"], cwd=workspace).exit == 0
     states = [record["state"] for record in troth("status", "--json", cwd=workspace).json["commitments"]]
