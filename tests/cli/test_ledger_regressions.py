@@ -5,11 +5,12 @@ from __future__ import annotations
 import json
 import os
 import re
+import signal
 import subprocess
 import sys
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -246,6 +247,40 @@ def test_a_report_of_this_run_counts_and_an_old_one_does_not(tmp_path: Path) -> 
     old = time.time() - 60
     os.utime(report, (old, old))
     assert check.run_check(["true", f"--junitxml={report}"]).source == "exit"
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGINT])
+def test_a_check_ends_with_the_command_that_measures_it(troth: Shell, tmp_path: Path, number: int) -> None:
+    told = tmp_path / "pids"
+    script = f"sleep 60 & echo $$ $! > {told}.new && mv {told}.new {told}; wait"
+    argv = [sys.executable, "-m", "troth", "capture", "checked", "--check", "--", "sh", "-c", script]
+    process = subprocess.Popen(argv, env=environment(TROTH_ACTOR="human:reviewer"), stderr=subprocess.DEVNULL)
+    _until(told.exists)
+    process.send_signal(number)
+    assert process.wait(30) == 128 + number
+    for pid in map(int, told.read_text().split()):
+        _until(lambda pid=pid: _ended(pid))
+    assert troth("verify", "--json").json["total"] == 0
+
+
+def _until(true: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + 30
+    while not true():
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+
+
+def _ended(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] in "ZX"
+    except FileNotFoundError:
+        return True
+
+
+def test_the_settings_cannot_name_what_no_row_can_hold(troth: Shell) -> None:
+    Path(".mentu", "config.yaml").write_text('workspace: "w\\ud800"\n')
+    said = troth("capture", "seen", "--json")
+    assert (said.exit, said.json["error"]["code"]) == (2, "E_CONFIG")
 
 
 def test_a_document_type_does_not_hide_in_another_encoding() -> None:

@@ -10,11 +10,12 @@ import contextlib
 import os
 import signal
 import subprocess
+import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, NoReturn
 
 from troth.core.errors import Refused
 from troth.ledger.trust import components, creation_trust
@@ -69,7 +70,8 @@ class Measured:
 def run_check(argv: Sequence[str], *, time_limit: float = TIME_LIMIT_SECONDS) -> Measured:
     """Run the command without a shell, its output going to stderr, and measure it.
 
-    The command gets its own process group, which is killed when the time is over.
+    The command gets its own process group, which is killed when the time is over and when this program is told to
+    end (an interruption, SIGTERM, SIGHUP): nothing goes on that nobody measures.
 
     Raises:
         Refused: ``E_USAGE`` when the program cannot be started.
@@ -83,19 +85,41 @@ def run_check(argv: Sequence[str], *, time_limit: float = TIME_LIMIT_SECONDS) ->
         reason = fault.strerror if isinstance(fault, OSError) else str(fault)
         raise Refused("E_USAGE", f"the check {argv[0]!r} cannot be started: {reason}") from None
     exit_status: int | None
-    try:
-        exit_status = process.wait(time_limit)
-    except subprocess.TimeoutExpired:
-        _kill_group(process)
-        exit_status = None
-    except BaseException:
-        _kill_group(process)
-        raise
+    with _leaving_in_order():
+        try:
+            exit_status = process.wait(time_limit)
+        except subprocess.TimeoutExpired:
+            _kill_group(process)
+            exit_status = None
+        except BaseException:
+            _kill_group(process)
+            raise
     seconds = time.monotonic() - started
     counts = _junit_counts(argv, started_wall)
     if counts is not None:
         return Measured(tuple(argv), exit_status, seconds, *counts, "junit")
     return Measured(tuple(argv), exit_status, seconds, 1 if exit_status == 0 else 0, 1, "exit")
+
+
+@contextlib.contextmanager
+def _leaving_in_order() -> Iterator[None]:
+    """Turn the signals that end a program into ``SystemExit`` with the status a shell gives them."""
+    if os.name == "nt" or threading.current_thread() is not threading.main_thread():
+        yield
+        return
+
+    def leave(number: int, _frame: object) -> NoReturn:
+        raise SystemExit(128 + number)
+
+    # One that is ignored (as under nohup) stays so.
+    numbers = [one for one in (signal.SIGTERM, signal.SIGHUP) if signal.getsignal(one) is signal.SIG_DFL]
+    for number in numbers:
+        signal.signal(number, leave)
+    try:
+        yield
+    finally:
+        for number in numbers:
+            signal.signal(number, signal.SIG_DFL)
 
 
 def _kill_group(process: subprocess.Popen[bytes]) -> None:

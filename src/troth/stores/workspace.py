@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from troth.core.errors import Place, Refused
+from troth.core.strictjson import has_unpaired_surrogate
 from troth.stores.durable import create_whole, os_fault, read_regular, sync_folder
 
 FOLDER: Final = ".mentu"
@@ -240,7 +241,7 @@ def _config_fault(path: Path, message: str, where: str | None = None, line: int 
 
 def is_workspace_name(value: object) -> bool:
     """Tell whether the value may name a workspace in a row (ledger spec §2)."""
-    return isinstance(value, str) and _NAME.match(value) is not None
+    return isinstance(value, str) and _NAME.match(value) is not None and not has_unpaired_surrogate(value)
 
 
 def name_for(root: Path) -> str:
