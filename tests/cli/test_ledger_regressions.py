@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import json
+import multiprocessing
 import os
 import re
 import signal
@@ -19,7 +21,8 @@ import pytest
 from ledger.building import Ledger
 from support.ledgers import environment
 from support.shell import Shell, make_shell
-from troth.stores import check, index
+from troth.stores import check, index, parallel
+from troth.stores.jsonl import JsonlStore
 
 FULL = Path("/dev/full")
 ESCAPES = "\x1b[31m\x07\x9b2J\u202e\u200b"
@@ -171,6 +174,59 @@ def test_importing_a_link_that_leads_nowhere_is_refused(troth: Shell) -> None:
     Path("dangling").symlink_to("nowhere")
     said = troth("import", "dangling", "--json")
     assert (said.exit, said.json["error"]["code"]) == (2, "E_NOT_REGULAR")
+
+
+def test_init_inside_the_folder_of_a_workspace_makes_no_second_one(
+    troth: Shell, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for where in ([".mentu"], []):
+        if not where:
+            monkeypatch.chdir(".mentu")
+        said = troth("init", *where, "--json")
+        assert (said.exit, said.json["created"], said.json["workspace"]) == (0, [], "w")
+    assert not Path(".mentu").exists()
+
+
+# Helpers that fail ---------------------------------------------------------------------------------------------
+
+
+def _dies(_share: object) -> None:
+    os._exit(9)
+
+
+def _no_semaphores(*_: object, **__: object) -> None:
+    raise OSError(errno.EROFS, "Read-only file system")
+
+
+def _no_processes() -> int:
+    raise BlockingIOError(errno.EAGAIN, "Resource temporarily unavailable")
+
+
+def _missing(_share: object) -> None:
+    raise FileNotFoundError
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="helpers are forked, so that they are patched too")
+@pytest.mark.parametrize(
+    ("where", "broken"),
+    [
+        ("troth.stores.parallel._examine", _dies),
+        ("troth.stores.parallel._examine", _missing),
+        ("concurrent.futures.ProcessPoolExecutor", _no_semaphores),
+        ("os.fork", _no_processes),
+    ],
+)
+def test_verification_does_not_need_its_helpers(
+    troth: Shell, monkeypatch: pytest.MonkeyPatch, where: str, broken: Callable[..., object]
+) -> None:
+    for number in range(20):
+        troth("capture", f"seen {number}")
+    store = JsonlStore.open(None)
+    alone = store.verify(workers=1)
+    monkeypatch.setattr(parallel, "SHARE_BYTES", 1000)
+    monkeypatch.setattr(where, broken)
+    assert store.verify(workers=2) == alone
+    assert multiprocessing.active_children() == []
 
 
 # The throw-away index ------------------------------------------------------------------------------------------

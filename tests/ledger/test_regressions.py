@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import subprocess
 import sys
 from collections.abc import Callable
 from typing import Any
@@ -11,6 +12,8 @@ import pytest
 
 from ledger.building import ZERO, Ledger, plain_hash
 from ledger.test_operations import outcome
+from support.ledgers import environment
+from troth.core.strictjson import MAX_INT_DIGITS
 from troth.ledger.chain import verify_lines
 from troth.ledger.operations import Candidate
 from troth.ledger.replay import State
@@ -135,3 +138,16 @@ def test_a_field_does_not_come_in_among_the_members_of_the_callers_own(name: str
 def test_trust_among_the_members_of_the_callers_own_is_refused_as_trust() -> None:
     asked = Candidate("capture", "agent:worker", {"body": "b"}, extra={"trust": {"confidence": 1.0}})
     assert outcome(asked, State()) == ("E_CONSTRAINT_VIOLATED", "trust_self_reported")
+
+
+def test_what_a_row_is_does_not_depend_on_the_environment() -> None:
+    script = f'from troth.ledger.chain import verify_lines as v; print(v(b\'{{"id":"a","n":{number}}}\\n\').summary())'
+    for limit in ("640", "4300", "0"):
+        done = subprocess.run(
+            [sys.executable, "-c", script],
+            env=environment(PYTHONINTMAXSTRDIGITS=limit),
+            capture_output=True,
+            check=True,
+            text=True,
+        )
+        assert done.stdout == "0/1 verified, 1 unhashed\n"

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import re
+import sys
 from dataclasses import dataclass
 from typing import Any, Final, Literal, NoReturn
 
@@ -17,6 +18,10 @@ JsonFaultKind = Literal["invalid", "number", "duplicate_key", "depth", "size", "
 
 MAX_INT_DIGITS: Final = 4300
 """Longest integer literal kept exactly (ledger spec §3 [D8])."""
+
+# An environment (PYTHONINTMAXSTRDIGITS) may set the interpreter's own limit lower; what a row is must not depend on it.
+if 0 < sys.get_int_max_str_digits() < MAX_INT_DIGITS:
+    sys.set_int_max_str_digits(MAX_INT_DIGITS)
 
 
 class JsonFault(Refused):

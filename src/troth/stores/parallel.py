@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 from collections import deque
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -70,19 +71,14 @@ def feed_shares(
     Raises:
         OSError: the ledger cannot be read.
     """
-    from concurrent.futures import ProcessPoolExecutor
-    from multiprocessing import get_all_start_methods, get_context
-
     found = os.fstat(fd)
     identity = (found.st_dev, found.st_ino)
     shares = (_Share(str(path), identity, start, stop) for start, stop in _ranges(fd, end))
-    # Fork is at hand at once; where it does not exist, the others import this module first.
-    context = get_context("fork" if "fork" in get_all_start_methods() else None)
-    waiting: deque[tuple[_Share, Future[list[_Found]]]] = deque()
+    waiting: deque[tuple[_Share, Future[list[_Found]] | None]] = deque()
     reached = 0
-    with ProcessPoolExecutor(workers, mp_context=context) as pool:
+    with _helpers(workers) as submit:
         for share in shares:
-            waiting.append((share, pool.submit(_examine, share)))
+            waiting.append((share, submit(share)))
             if len(waiting) >= workers * _WAITING:
                 reached = _join(chain, fd, *waiting.popleft())
                 progress(reached, end)
@@ -90,6 +86,41 @@ def feed_shares(
             reached = _join(chain, fd, *waiting.popleft())
             progress(reached, end)
     return reached
+
+
+@contextmanager
+def _helpers(workers: int) -> Iterator[Callable[[_Share], Future[list[_Found]] | None]]:
+    """Yield what hands a share to another process, or answers ``None`` when this one must look at it.
+
+    A machine may have no shared memory for semaphores, no room for further processes, or end one that takes much
+    memory. Verification then takes longer, and that is all.
+    """
+    from concurrent.futures import BrokenExecutor, ProcessPoolExecutor
+    from multiprocessing import active_children, get_all_start_methods, get_context
+
+    # Fork is at hand at once; where it does not exist, the others import this module first.
+    context = get_context("fork" if "fork" in get_all_start_methods() else None)
+    others = set(active_children())
+    try:
+        pool = ProcessPoolExecutor(workers, mp_context=context)
+    except (OSError, ImportError, NotImplementedError):
+        yield lambda _: None
+        return
+    usable = True
+
+    def submit(share: _Share) -> Future[list[_Found]] | None:
+        nonlocal usable
+        try:
+            return pool.submit(_examine, share) if usable else None
+        except (BrokenExecutor, OSError):
+            usable = False
+            return None
+
+    with pool:
+        yield submit
+    if not usable:
+        for half_started in set(active_children()) - others:  # nobody else would ever end them
+            half_started.kill()
 
 
 def _ranges(fd: int, end: int) -> Iterator[tuple[int, int]]:
@@ -154,10 +185,10 @@ def _unpacked(found: _Found) -> Stretch | None:
     )
 
 
-def _join(chain: ChainReader, fd: int, share: _Share, answer: Future[list[_Found]]) -> int:
+def _join(chain: ChainReader, fd: int, share: _Share, answer: Future[list[_Found]] | None) -> int:
     """Join what was found in a share to the chain; return where it ends."""
     offset = share.start
-    for found in answer.result():
+    for found in _answered(answer):
         seen = _unpacked(found)
         if seen is None:
             _look(chain, fd, offset, found.after)
@@ -168,6 +199,16 @@ def _join(chain: ChainReader, fd: int, share: _Share, answer: Future[list[_Found
     if offset < share.end:
         _look(chain, fd, offset, share.end)
     return share.end
+
+
+def _answered(answer: Future[list[_Found]] | None) -> list[_Found]:
+    """Return what another process found, nothing when none did: then all of the share is looked at here."""
+    from concurrent.futures import BrokenExecutor
+
+    try:
+        return answer.result() if answer is not None else []
+    except (BrokenExecutor, OSError):
+        return []
 
 
 def _look(chain: ChainReader, fd: int, start: int, end: int) -> None:

@@ -254,7 +254,7 @@ def create_workspace(root: Path, *, name: str | None, agents_text: str) -> tuple
     """Create what a workspace lacks; never touch what is there.
 
     Args:
-        root: an existing folder.
+        root: an existing folder; ``.mentu`` itself stands for the one that holds it.
         name: the name written into rows; by default made from the folder's name.
         agents_text: content of ``AGENTS.md``.
 
@@ -270,13 +270,13 @@ def create_workspace(root: Path, *, name: str | None, agents_text: str) -> tuple
         raise Refused("E_USAGE", "a workspace name has 1 to 128 printable characters and no white space")
     if not os.path.isdir(root):
         raise Refused("E_NO_FOLDER", "the folder is not there", place=Place(file=str(root)))
-    space = Workspace(root)
+    space = Workspace(root.parent if root.name == FOLDER else root)
     if os.path.lexists(space.folder):
         _checked(space)
     files = (
         # The lock is made here so that a refused command changes nothing; the ledger comes last, and while it is
         # missing no command takes the workspace for a complete one.
-        (space.config_file, config_text(name or name_for(root)).encode()),
+        (space.config_file, config_text(name or name_for(space.root)).encode()),
         (space.agents_file, agents_text.encode()),
         (space.lock, b""),
         (space.ledger, b""),
@@ -284,7 +284,7 @@ def create_workspace(root: Path, *, name: str | None, agents_text: str) -> tuple
     try:
         if not space.folder.exists():
             space.folder.mkdir(exist_ok=True)
-            sync_folder(root)
+            sync_folder(space.root)
         return space, [path.name for path, data in files if create_whole(path, data)]
     except OSError as fault:
         raise os_fault("E_UNREADABLE", fault, space.folder, "the workspace cannot be created") from None
