@@ -154,6 +154,14 @@ def test_a_row_cannot_call_itself_the_last_one(troth: Shell) -> None:
     assert troth("show", "@last", "--json").json["signal"]["id"] == newest
 
 
+def test_the_last_commitment_is_one_that_has_effect(troth: Shell) -> None:
+    ledger = Ledger()
+    work = ledger.add("commit", source=ledger.add("capture"))
+    ledger.add("commit", source="mem_nowhere0")
+    _ledger().write_bytes(ledger.data)
+    assert troth("claim", "@last", "--json").json["signal"]["payload"]["commitment"] == work
+
+
 @pytest.mark.parametrize("words", [["status"], ["verify"], ["capture", "x"], ["init"], ["log", "--store", "x"]])
 def test_a_folder_that_was_removed_is_no_fault_of_ours(troth: Shell, tmp_path: Path, words: Sequence[str]) -> None:
     gone = tmp_path / "gone"

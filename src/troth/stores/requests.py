@@ -121,7 +121,8 @@ def resolve(written: str, state: State, ops: Sequence[str] = ()) -> str:
     """
     signals = state.signals
     if written == LAST:  # before any row is asked: a hostile one could bear that name
-        for identifier in reversed(signals):
+        # A commit row without effect is no commitment that anything could be done with.
+        for identifier in reversed(state.commitments if ops == _COMMITS else signals):
             if not ops or signals[identifier].op in ops:
                 return identifier
         raise Refused(
