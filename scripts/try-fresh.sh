@@ -30,7 +30,7 @@ cd "$(dirname "$0")/.."
 mkdir -p "$FOLDER"
 FOLDER=$(cd "$FOLDER" && pwd -P)
 BASE=$FOLDER/base-$SUITE
-WHERE="/home/tester/a check out"
+WHERE="" # set for each trial: root's sandbox could not pass a home that is closed to others
 
 say() { echo "fresh: $*"; }
 
@@ -55,7 +55,7 @@ make_trial() {
     apt-config dump | grep '^Acquire::' >"$TRIAL/etc/apt/apt.conf.d/99trial" || :
     chroot "$TRIAL" useradd --create-home --shell /bin/sh tester
     git clone --quiet --no-hardlinks . "$TRIAL$WHERE"
-    if [ -d ../shared/conformance ]; then cp -r ../shared "$TRIAL/home/tester/shared"; fi
+    if [ -d ../shared/conformance ]; then cp -r ../shared "$TRIAL$(dirname "$WHERE")/shared"; fi
     chroot "$TRIAL" chown -R "$1:$1" "$WHERE"
 }
 
@@ -96,10 +96,12 @@ for user in $USERS; do
     TRIAL=$FOLDER/trial-$user
     case $user in
     root)
+        WHERE="/root/a check out"
         make_trial root
         targets root
         ;;
     user)
+        WHERE="/home/tester/a check out"
         make_trial tester
         first=${TARGETS%% *}
         status=0

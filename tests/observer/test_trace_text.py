@@ -530,6 +530,28 @@ def test_every_prefix_is_lost_and_tells_no_other_story(tmp_path: Path) -> None:
         assert changes(report) == changes(whole)[: len(changes(report))]
 
 
+@pytest.mark.parametrize("result", ["0", "-1 ENOSYS (Function not implemented)", "-1 (errno 18446744073709551359)"])
+def test_a_thread_that_takes_its_leaders_place_has_started_a_program(tmp_path: Path, result: str) -> None:
+    """Versions of the tracer print different results for the start that took the place of the thread's leader."""
+    report = read(
+        lines(
+            "101 clone3({flags=CLONE_VM|CLONE_FS|CLONE_FILES|CLONE_SIGHAND|CLONE_THREAD, exit_signal=0}, 88) = 2",
+            '102 execve("/bin/sh", ["sh", "-c", "exit 4"], 0x7f /* 1 var */ <unfinished ...>',
+            "101 +++ superseded by execve in pid 102 +++",
+            f"101 <... execve resumed>) = {result}",
+            OPENED,
+            "101 +++ exited with 4 +++",
+        ),
+        tmp_path,
+    )
+    assert [(event.argv, event.exit) for event in report.events if event.type == "exec"][-1] == (
+        ("sh", "-c", "exit 4"),
+        4,
+    )
+    assert changes(report) == [("create", "a")]
+    assert report.unparsed_lines == 0
+
+
 MATERIAL = (
     OPENED,
     '101 write(3</ws/a>, "x) = \\"0", 1) = 1',

@@ -50,6 +50,7 @@ PROGRAM_CODES: Final[Mapping[str, str]] = {
     "E_RUN_UNREADABLE": "The stored state of the run cannot be read.",
     "E_RUN_FINISHED": "The run has ended, so there is nothing to resume.",
     "E_RUN_TREE_CHANGED": "The workspace is no longer the tree that the run left, so it cannot be graded.",
+    "E_SANDBOX_UNREACHABLE": "As root: another user's folder, closed to others, stands before what the sandbox mounts.",
     "E_GRADE_TREE_DIFFERS": "The folder is not the tree that is to be graded.",
     "E_PIN_UNREADABLE": "The pin file cannot be read, or is no TOML in UTF-8.",
     "E_PIN_MALFORMED": "The pin file lacks a member, has one too many, or one with a value it may not have.",

@@ -27,6 +27,7 @@ from troth.observer.sandbox import (
     base_environment,
     bwrap_version,
     program_seen,
+    require_reachable,
     root_digest,
     toolchain,
 )
@@ -123,8 +124,9 @@ def check_request(request: Request) -> None:
     """Refuse what can be known to be wrong before anything is begun.
 
     Raises:
-        Refused: ``E_WORKSPACE_UNFIT``; ``E_AGENT_NOT_STARTED`` for a program the sandbox does not show;
-            ``E_CLAIMS_UNREADABLE`` for a claims file that can be none; ``E_NOT_TEXT`` for words no record can hold.
+        Refused: ``E_WORKSPACE_UNFIT``, ``E_SANDBOX_UNREACHABLE``; ``E_AGENT_NOT_STARTED`` for a program the sandbox
+            does not show; ``E_CLAIMS_UNREADABLE`` for a claims file that can be none; ``E_NOT_TEXT`` for words no
+            record can hold.
     """
     words = [str(request.workspace), *request.argv, *map(str, (*request.allow_read, *request.allow_write))]
     for word in words:
@@ -133,7 +135,9 @@ def check_request(request: Request) -> None:
         except UnicodeEncodeError:
             raise Refused("E_NOT_TEXT", f"no record can hold a word that is not UTF-8: {word!r}") from None
     check_workspace(request.workspace)
-    if not program_seen(_spec(request), request.argv[0]):
+    spec = _spec(request)
+    require_reachable((spec.workspace, *spec.read_only, *spec.writable))
+    if not program_seen(spec, request.argv[0]):
         raise _not_started(request.argv[0])
     claims = request.claims_file
     if claims is not None and (claims.is_symlink() or (claims.exists() and not claims.is_file())):

@@ -117,6 +117,7 @@ _NAME: Final = re.compile(rb"[a-z_][a-z0-9_]*(?:#\d+)?\(")
 _RESTARTS: Final = re.compile(rb"\) *= \? ERESTART[A-Z_]+ \([^()<>]*\)$")
 _NUMBER_RESULT: Final = re.compile(rb"\) *= (\d{1,10}(?: /\* \d{1,10} in strace's PID NS \*/)?)$")
 _WRITTEN: Final = re.compile(rb"\) *= (\d+|\?)$")
+_EXECS: Final = frozenset({b"execve", b"execveat"})
 _REFUSALS: Final = frozenset({b"EPERM", b"EACCES", b"EROFS"})
 
 
@@ -126,6 +127,7 @@ class _Reader:
         self.now = 0
         self.shared: set[bytes] = set()
         self.halves: dict[int, tuple[bytes, bytes, Clone | None]] = {}
+        self.took_over: set[int] = set()
 
     # --- one line ---
 
@@ -171,6 +173,11 @@ class _Reader:
             return False
         name, partial, clone = half
         whole = partial + tail.removeprefix(UNFINISHED)
+        if pid in self.took_over and name in _EXECS:
+            # Only a program start that has succeeded makes a thread take its leader's place; which result the tracer
+            # then prints for it differs by version, and means nothing.
+            self.took_over.discard(pid)
+            whole = partial + b") = 0"
         if whole.endswith(UNFINISHED):
             self.halves[pid] = (name, whole[: -len(UNFINISHED)], clone)
             return True
@@ -194,6 +201,7 @@ class _Reader:
             return False
         if by in self.halves:
             self.halves[pid] = self.halves.pop(by)
+            self.took_over.add(pid)
         thread = self.recording.lineage.superseded(pid, by)
         if thread is None:
             return False

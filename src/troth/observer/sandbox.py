@@ -9,16 +9,17 @@ from __future__ import annotations
 
 import os
 import shutil
+import stat
 import subprocess
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
 from troth.core.canonical import record_bytes
 from troth.core.digests import sha256_hex
-from troth.core.errors import Refused
+from troth.core.errors import Place, Refused
 
 HOME: Final = "/home/agent"
 """Where the private home stands inside."""
@@ -143,8 +144,49 @@ def bwrap_version() -> str:
     return answer.stdout.strip() or "bubblewrap"
 
 
+def closed_to_root(path: Path) -> Path | None:
+    """Return the first folder on the way to ``path`` that the sandbox of a run started by root cannot pass.
+
+    In its user namespace root has no capabilities over the system's files: a folder of somebody else that is closed to
+    others stays closed. Nothing is closed to anybody else who could name the path at all.
+    """
+    if os.geteuid() != 0:
+        return None
+    for folder in (*reversed(path.parents), path):
+        try:
+            info = folder.stat()
+        except OSError:
+            return None
+        if info.st_uid != 0 and stat.S_ISDIR(info.st_mode) and not info.st_mode & 0o001:
+            return folder
+    return None
+
+
+def require_reachable(paths: Iterable[Path]) -> None:
+    """Refuse what root's sandbox could not mount.
+
+    Raises:
+        Refused: ``E_SANDBOX_UNREACHABLE`` naming the folder that is closed.
+    """
+    for path in paths:
+        folder = closed_to_root(path)
+        if folder is not None:
+            owner = folder.stat().st_uid
+            raise Refused(
+                "E_SANDBOX_UNREACHABLE",
+                f"root's sandbox cannot reach {path}: {folder} is closed to others and belongs to user {owner}",
+                remedy="Run troth as that user, or keep the workspace and troth itself elsewhere.",
+                place=Place(str(folder)),
+            )
+
+
 def prepare(spec: SandboxSpec) -> None:
-    """Make the private folders and files that the sandbox mounts."""
+    """Make the private folders and files that the sandbox mounts.
+
+    Raises:
+        Refused: ``E_SANDBOX_UNREACHABLE`` when root's sandbox could not pass a folder on the way to a mount.
+    """
+    require_reachable((spec.workspace, spec.private, *spec.read_only, *spec.writable))
     for name in ("home", "tmp", "etc"):
         (spec.private / name).mkdir(mode=0o700, parents=True, exist_ok=True)
     (spec.private / "tmp").chmod(0o700)
