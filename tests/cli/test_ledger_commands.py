@@ -410,7 +410,7 @@ def test_the_published_sample_verifies(tmp_path: Path, troth: Shell) -> None:
     answer = troth("verify", sample, "--json").json
     assert {"ok", "verified", "total", "faults", "warnings", "head"} <= answer.keys()
     assert (answer["ok"], answer["verified"], answer["total"], answer["head"]) == (True, 6, 6, SAMPLE_HEAD)
-    shutil.copy(sample, tmp_path / "bare.jsonl")
+    shutil.copyfile(sample, tmp_path / "bare.jsonl")
     assert troth("status", "--store", tmp_path / "bare.jsonl").exit == 0
     assert troth("capture", "more", "--ledger", tmp_path / "bare.jsonl").exit == 0
     assert troth("verify", tmp_path / "bare.jsonl").out.splitlines()[0] == "7/7 verified"
