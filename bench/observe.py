@@ -28,9 +28,9 @@ SUITES = {
             "class Busy(unittest.TestCase):",
             "    def test_busy(self):",
             "        total = 0",
-            "        for i in range(6_000_000):",
+            "        for i in range(20_000_000):",
             "            total += i * i % 7",
-            "        for i in range(60_000):",
+            "        for i in range(200_000):",
             "            hashlib.sha256(b'x' * 1000).hexdigest()",
             "        self.assertGreater(total, 0)",
         ]

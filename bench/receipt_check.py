@@ -1,6 +1,6 @@
 """Receipt checking against its floor, measured in the same run.
 
-    python bench/receipt_check.py FOLDER [FOLDER ...] [--rounds N] [--repeat N]
+    python bench/receipt_check.py [FOLDER ...] [--rounds N] [--repeat N]
 
 The floor reads, digests (SHA-256) and parses (``json.loads``) every JSON file of each member folder; nothing that
 checks a member with the standard library can be faster. Ours reads the same folders and gives the full result.
@@ -14,6 +14,7 @@ import argparse
 import hashlib
 import json
 import multiprocessing
+import os
 import statistics
 import time
 from collections.abc import Callable, Sequence
@@ -72,11 +73,12 @@ def rate_on_two(pool: multiprocessing.pool.Pool, folders: Sequence[str], chunk: 
 def main() -> None:
     """Measure and print."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("folder", nargs="+", type=Path)
+    parser.add_argument("folder", nargs="*", type=Path, help="by default the published members beside the project")
     parser.add_argument("--rounds", type=int, default=9, help="passes of each, interleaved (default 9)")
     parser.add_argument("--repeat", type=int, default=20, help="times each folder is taken in a pass (default 20)")
     arguments = parser.parse_args()
-    folders = members(arguments.folder) * arguments.repeat
+    shared = Path(os.environ.get("TROTH_SHARED", Path(__file__).resolve().parents[2] / "shared"))
+    folders = members(arguments.folder or [shared / "conformance" / "receipts"]) * arguments.repeat
     if not folders:
         parser.error("no member folder found")
     rates: dict[str, list[float]] = {"floor": [], "one": [], "two": []}

@@ -347,3 +347,17 @@ def test_the_terminal_is_the_agents_own(watch: Watch) -> None:
     )
     assert seen.exit == 0
     assert seen.complete
+
+
+def test_what_can_hold_secrets_is_owner_only_whatever_the_umask(watch: Watch, tmp_path: Path) -> None:
+    before = os.umask(0)
+    try:
+        watch("print('x')")
+    finally:
+        os.umask(before)
+    private = tmp_path / "private0"
+    assert {name: (private / name).stat().st_mode & 0o777 for name in ("trace", "transcript", "claims.jsonl")} == {
+        "trace": 0o600,
+        "transcript": 0o600,
+        "claims.jsonl": 0o600,
+    }

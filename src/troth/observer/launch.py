@@ -186,6 +186,8 @@ def launch(
     secrets, call_rules = _secret_arguments(spec), _in_memory("filter", call_filter())
     handed += [secrets, call_rules]
     extra = ("--args", str(secrets), "--seccomp", str(call_rules), "--json-status-fd", str(status_write))
+    # Made here, owner-only whatever the umask: the tracer would make it readable by all.
+    os.close(os.open(trace_file, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
     apart, program = _in_a_session_of_its_own(argv, use_terminal)
     container = bwrap_argv(spec, program, extra=(*apart, *extra))
     started = time.monotonic()

@@ -226,8 +226,6 @@ def observe(request: Request, *, clock: Clock = system_clock, tell: Callable[[st
             remedy="Run: troth doctor", place=Place(str(workspace)),
         )  # fmt: skip
     tell("reading the trace")
-    if not trace_file.exists():
-        trace_file.touch(mode=0o600)  # a tracer that wrote nothing is a tracer that was lost
     after = snapshot(workspace, before=before)
     report = read_trace(
         trace_file,
