@@ -361,3 +361,27 @@ def test_what_can_hold_secrets_is_owner_only_whatever_the_umask(watch: Watch, tm
         "transcript": 0o600,
         "claims.jsonl": 0o600,
     }
+
+
+def test_our_input_reaches_the_agent_and_cannot_be_written(tmp_path: Path, watch: Watch) -> None:
+    prompt = tmp_path / "prompt.txt"
+    prompt.write_text("do this\n")
+    script = (
+        "import os, sys\n"
+        "said = sys.stdin.read()\n"
+        "try: os.write(os.open('/proc/self/fd/0', os.O_WRONLY | os.O_NONBLOCK), b'OWNED')\n"
+        "except OSError: pass\n"
+        "sys.exit(said != 'do this\\n')"
+    )
+    before = os.dup(0)
+    own = os.open(prompt, os.O_RDWR)
+    try:
+        os.dup2(own, 0)
+        seen = watch(script)
+    finally:
+        os.dup2(before, 0)
+        os.close(before)
+        os.close(own)
+    assert seen.exit == 0
+    assert prompt.read_text() == "do this\n"
+    assert seen.effects == []

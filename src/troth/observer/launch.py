@@ -166,6 +166,7 @@ def launch(
     use_terminal = (os.isatty(0) and os.isatty(1)) if terminal is None else terminal
     status_read, status_write = os.pipe()
     handed = [status_write]  # the child's ends, closed here once it runs
+    feeder: subprocess.Popen[bytes] | None = None
     if use_terminal:
         master, slave = os.openpty()
         handed.append(slave)
@@ -178,10 +179,8 @@ def launch(
         out_read, stdout = os.pipe()
         err_read, stderr = os.pipe()
         handed += [stdout, stderr]
-        # A terminal of ours is never handed in: whoever holds it could write into its input queue.
-        stdin = os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC) if _is_terminal_or_closed(0) else 0
-        if stdin:
-            handed.append(stdin)
+        stdin, feeder = _fed_input()
+        handed.append(stdin)
         sources = {out_read: 0, err_read: 1}
     secrets, call_rules = _secret_arguments(spec), _in_memory("filter", call_filter())
     handed += [secrets, call_rules]
@@ -223,6 +222,9 @@ def launch(
         if process.poll() is None:
             session.end_sandbox()
             process.wait()
+        if feeder is not None:
+            feeder.kill()
+            feeder.wait()
         os.close(session.transcript)
         for descriptor in (status_read, *sources):
             os.close(descriptor)
@@ -235,6 +237,22 @@ def launch(
         seconds=time.monotonic() - started,
         transcript_cut=session.cut,
     )
+
+
+def _fed_input() -> tuple[int, subprocess.Popen[bytes] | None]:
+    """Return the agent's standard input: a pipe fed from ours, or nothing where ours is a terminal or closed.
+
+    Ours is never handed in. Through ``/proc/self/fd/0`` whoever holds a descriptor can open it anew to write: into the
+    file of a host, into the pipe from which a script reads its next lines, into a terminal's input.
+    """
+    if _is_terminal_or_closed(0):
+        return os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC), None
+    read_end, write_end = os.pipe()
+    try:
+        feeder = subprocess.Popen(["cat"], stdout=write_end, stderr=subprocess.DEVNULL)
+    finally:
+        os.close(write_end)
+    return read_end, feeder
 
 
 def _is_terminal_or_closed(descriptor: int) -> bool:
