@@ -64,6 +64,8 @@ def unportable(value: Any, path: str = "$") -> Problem | None:
     Only ``dict`` with string keys, ``list``, ``str``, ``bool``, ``int`` within 2**53 - 1, finite ``float`` and
     ``None``; no unpaired surrogate; at most 100 levels of containers, the value itself being level 1.
     """
+    if _is_portable(value, 1):
+        return None
     stack: list[tuple[Any, str, int]] = [(value, path, 1)]
     while stack:
         item, where, level = stack.pop()
@@ -92,6 +94,27 @@ def unportable(value: Any, path: str = "$") -> Problem | None:
         else:
             return where, f"{type(item).__name__} is no JSON type"
     return None
+
+
+def _is_portable(value: Any, level: int) -> bool:
+    """Tell quickly, without naming places, whether a value is portable; ``False`` may also mean: look closely."""
+    kind = type(value)
+    if kind is str:
+        return not _has_surrogate(value)
+    if kind is int:
+        return -MAX_SAFE_INTEGER <= value <= MAX_SAFE_INTEGER
+    if value is None or kind is bool:
+        return True
+    if kind is float:
+        return math.isfinite(value)
+    if level > MAX_DEPTH:
+        return False
+    if kind is dict:
+        for name, member in value.items():
+            if type(name) is not str or _has_surrogate(name) or not _is_portable(member, level + 1):
+                return False
+        return True
+    return kind is list and all(_is_portable(member, level + 1) for member in value)
 
 
 def _has_surrogate(text: str) -> bool:
