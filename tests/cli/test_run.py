@@ -525,3 +525,18 @@ def test_runs_lists_verdicts(project: Project) -> None:
     (listed,) = project.troth("runs", "--json").json["runs"]
     assert (listed["decision"], listed["stage"], listed["under_way"]) == ("supported", "finished", False)
     assert project.troth("runs", "--open", "--json").json["runs"] == []
+
+
+@pytest.mark.parametrize(
+    "words", [["run", "--", "true"], ["runs"], ["grade", "--contract", "x"], ["contract", "check", "x"]], ids=" ".join
+)
+def test_a_folder_that_is_gone_is_told(tmp_path: Path, words: list[str]) -> None:
+    gone = tmp_path / "gone"
+    gone.mkdir()
+    script = "import os, sys\nos.rmdir(os.getcwd())\nfrom troth.cli.main import main\nsys.exit(main(sys.argv[1:]))"
+    done = subprocess.run(
+        [sys.executable, "-c", script, *words], cwd=gone, capture_output=True, text=True, check=False, timeout=60
+    )
+    assert done.returncode == 2, done
+    assert done.stderr.startswith(("troth: E_NO_FOLDER: ", "troth: E_CONTRACT_MISSING: ")), done.stderr
+    assert len(done.stderr.splitlines()) == 1

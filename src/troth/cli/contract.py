@@ -74,9 +74,10 @@ def _workspace_above(start: Path) -> Path | None:
 def _places(source: Path, workspace: Path | None, out: Path | None, contract_id: str) -> tuple[Path, Path]:
     """Return the workspace to seal and the folder to write to, from what was said and where we stand."""
     from troth.observer.contract_source import folder_name
+    from troth.stores.workspace import here
 
     named = workspace.resolve() if workspace is not None else None
-    found = _workspace_above(named if named is not None else Path.cwd())
+    found = _workspace_above(named if named is not None else here())
     root = named or found or source.resolve().parent
     if not root.is_dir():
         raise Refused("E_USAGE", "the workspace is not a folder", place=Place(str(root)))
@@ -203,9 +204,10 @@ def check_cmd(where: Path, workspace: Path | None, as_json: bool) -> int:
     from troth.core.digests import sha256_hex
     from troth.observer.protected import entries_of, unmet_entries
     from troth.observer.tree import snapshot
+    from troth.stores.workspace import here
 
     path, data, record = _read(where)
-    root = (workspace or _workspace_above(Path.cwd()) or Path.cwd()).resolve()
+    root = (workspace or _workspace_above(here()) or here()).resolve()
     tree = snapshot(root)
     changed = [entry.path for entry in unmet_entries(entries_of(record), tree.files, tree.symlinks)]
     fault = _statement_fault(path, data)

@@ -66,9 +66,9 @@ def grade_cmd(contract: Path, tree: Path | None, start: Path | None, repeats: in
 
 
 def _here() -> Path:
-    from troth.stores.workspace import find_workspace
+    from troth.stores.workspace import find_workspace, here
 
     try:
-        return find_workspace(Path.cwd()).root
+        return find_workspace(here()).root
     except Refused:
-        return Path.cwd()
+        return here()

@@ -133,9 +133,9 @@ def run_cmd(  # noqa: PLR0917 - click calls it by name
 
 
 def _workspace(where: str | None) -> Workspace:
-    from troth.stores.workspace import find_workspace, workspace_at
+    from troth.stores.workspace import find_workspace, here, workspace_at
 
-    return find_workspace(Path.cwd()) if where is None else workspace_at(Path(where))
+    return find_workspace(here()) if where is None else workspace_at(Path(where))
 
 
 def _split(words: tuple[str, ...], new: str | None) -> tuple[str | None, tuple[str, ...]]:

@@ -102,7 +102,7 @@ def _is_portable(value: Any, level: int) -> bool:
     if kind is str:
         return not _has_surrogate(value)
     if kind is int:
-        return -MAX_SAFE_INTEGER <= value <= MAX_SAFE_INTEGER
+        return bool(-MAX_SAFE_INTEGER <= value <= MAX_SAFE_INTEGER)
     if value is None or kind is bool:
         return True
     if kind is float:
