@@ -196,9 +196,9 @@ def _tell_status(chosen: list[Commitment], summary: Summary, *, narrowed: bool) 
         by_state.setdefault(record.state, []).append(record)
     for name, title in _LISTED:
         if by_state.get(name):
-            say(coloured(f"{title} ({len(by_state[name])})", "cyan"))
-        for record in by_state.get(name, ()):
-            say(f"  {printable(record.id, 80)}  {printable(record.body, 72)}{_about(record)}")
+            # In one piece: a line at a time would cost more than finding out what to say.
+            lines = [f"  {printable(one.id, 80)}  {printable(one.body, 72)}{_about(one)}" for one in by_state[name]]
+            say("\n".join([coloured(f"{title} ({len(lines)})", "cyan"), *lines]))
     if narrowed:
         if not chosen:
             say("Nothing here.")

@@ -9,35 +9,30 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Sequence
+from dataclasses import replace
 from typing import Final
 
 from troth.observer.addresses import addresses, socket_name
 from troth.observer.journal import Journal, printable, text_of
 from troth.observer.names import FILE, SPECIAL, Names
-from troth.observer.processes import Mapping, Place, Process, Task, execute, start
+from troth.observer.processes import Mapping, Place, Process, Task, execute, pages, start
 from troth.observer.reading import Kind, Recording
 from troth.observer.syscalls import ESCAPES, FORMS, IOCTL_WRITES, NETWORK, Form
-from troth.observer.trace import Call, descriptor, split_call, split_list, string, unescape
+from troth.observer.trace import Call, aio_writes, descriptor, is_vector, split_call, split_list, string, unescape
+from troth.observer.whereabouts import RELATIVE, Unclear, Whereabouts
+from troth.receipts.checks import is_grader_path
 from troth.receipts.kinds import is_path
 
 NOT_FILES: Final = frozenset(
     {b"/dev/null", b"/dev/zero", b"/dev/full", b"/dev/random", b"/dev/urandom", b"/dev/tty", b"/dev/console",
      b"/dev/ptmx", b"/dev/pts/ptmx"}
 )  # fmt: skip
-OUTSIDE: Final = frozenset({b".git", b".mentu"})
-"""Names at the workspace's top that are no part of its tree."""
 
 _MEMORY: Final = re.compile(rb"/proc/(?:self|thread-self|\d+)/(?:task/\d+/)?mem$")
 _HANDLE: Final = re.compile(rb"/proc/(?:self|thread-self)/fd/(\d+)$|/dev/fd/(\d+)$")
-_AIO: Final = re.compile(rb"aio_lio_opcode=IOCB_CMD_PWRITEV?.*?aio_fildes=(\d+<[^<>]*>(?:\(deleted\))?)")
-_RELATIVE: Final = b"AT_FDCWD"
 
 
-class Unclear(Exception):
-    """A call's effect cannot be told; the text says why."""
-
-
-class Interpreter:
+class Interpreter(Whereabouts):
     """Interprets the steps of one recording.
 
     Args:
@@ -51,26 +46,22 @@ class Interpreter:
     def __init__(
         self, journal: Journal, *, workspace: str, agent_argv: Sequence[str], names: Names, quiet: Collection[str] = ()
     ) -> None:
+        super().__init__(workspace, names)
         self.journal = journal
-        self.names = names
         self.root: Process | None = None
         self.commands = 0
         self.malformed = 0
-        self._workspace = workspace.encode("utf-8", "surrogateescape")
-        self._inside = self._workspace + b"/"
         self._git = self._inside + b".git/"
         self._argv = [argument.encode("utf-8", "surrogateescape") for argument in agent_argv]
         self._quiet = frozenset(path.encode("utf-8", "surrogateescape") for path in quiet)
         self._set_up = True
-        self._opened_both_ways: set[bytes] = set()
-        self._task: Task = Task(0)
-        self._process: Process = Process(None)
         self._now = 0
         self._handlers: dict[str, Callable[[Call, Form], None]] = {
             "open": self._open, "creat": self._open, "write": self._write_call, "truncate": self._truncate,
             "create": self._mkdir, "special": self._mknod, "rename": self._rename, "link": self._link,
             "symlink": self._symlink, "unlink": self._unlink, "chmod": self._chmod, "acl": self._acl,
-            "mmap": self._mmap, "munmap": self._munmap, "bind": self._bind, "ioctl": self._ioctl, "aio": self._aio,
+            "mmap": self._mmap, "munmap": self._munmap, "mremap": self._mremap, "bind": self._bind, "ioctl": self._ioctl,
+            "aio": self._aio,
         }  # fmt: skip
 
     def run(self, recording: Recording) -> None:
@@ -88,7 +79,7 @@ class Interpreter:
                 self._stands(unescape(first))
             elif kind is Kind.TAKEOVER:
                 if first.place is not None:
-                    task.place = Place(first.place.folder)
+                    task.place = first.place
             elif kind is Kind.CALL:
                 self._call(first, second)
             elif task.process.agent:
@@ -107,7 +98,11 @@ class Interpreter:
             if path is None:
                 self.malformed += 1
                 return
-            path = self._standing(path, deleted=bool(second))
+            try:
+                path = self._standing(path, deleted=bool(second))
+            except Unclear as why:
+                self.journal.unresolved.add(f"write: {why}")
+                return
             if path is not None:
                 self._wrote(path)
         elif kind is Kind.ESCAPE:
@@ -138,6 +133,7 @@ class Interpreter:
             if name in {b"execve", b"execveat"}:
                 self._execute(call, 1 if name == b"execveat" else 0)
             elif name in {b"chdir", b"fchdir"}:
+                self._kind = "chdir"
                 self._moved(call)
             elif name == b"unshare":
                 if b"CLONE_FS" in call.arguments[0]:
@@ -147,12 +143,13 @@ class Interpreter:
         except Unclear as why:
             if self._process.agent:
                 self.journal.unresolved.add(f"{_word(name)}: {why}")
-        except IndexError:
+        except (IndexError, ValueError):
             self.malformed += 1
 
     def _changed(self, name: bytes, call: Call) -> None:
         form = FORMS.get(name)
         if form is not None:
+            self._kind = form.kind
             self._handlers[form.kind](call, form)
         elif name in NETWORK:
             self._reached(name, call)
@@ -163,110 +160,7 @@ class Interpreter:
         elif name in ESCAPES:
             self.journal.escapes.add(f"{_word(name)}: it succeeded")
 
-    # --- where a process stands, and what names lead to ---
-
-    @property
-    def _folder(self) -> bytes | None:
-        place = self._task.place
-        return None if place is None else place.folder
-
-    def _stands(self, folder: bytes | None) -> None:
-        """Take the tracer's word for the working directory."""
-        if folder is not None and folder.startswith(b"/") and self._task.place is not None:
-            self._task.place.folder = folder
-
-    def _moved(self, call: Call) -> None:
-        place = self._task.place
-        if place is None:
-            return
-        try:
-            if call.name == b"chdir":
-                place.folder = self._named(call, -1, 0, follow=True)
-            else:
-                place.folder = self._shown(call.arguments[0])
-        except Unclear:
-            place.folder = None  # the next name relative to it says so, unless the tracer shows it first
-
-    def _shown(self, argument: bytes) -> bytes | None:
-        """Return the path of a descriptor; None for a pipe or socket, and for a file that has no name any more."""
-        shown = descriptor(argument)
-        if shown is None or shown.path is None:
-            raise Unclear(f"descriptor {_word(argument[:40])} has no path")
-        if not shown.path.startswith(b"/"):
-            return None
-        return self._standing(shown.path, deleted=shown.deleted)
-
-    def _standing(self, path: bytes, *, deleted: bool) -> bytes | None:
-        """Return a descriptor's path, or None when its file has no name any more.
-
-        The tracer tells a deleted file by the end of its name, so a name that truly ends so must be known.
-        """
-        if not deleted:
-            return path
-        literal = path + b" (deleted)"
-        return literal if self.names.get(literal) is not None else None
-
-    def _named(self, call: Call, folder: int, path: int, *, follow: bool) -> bytes:
-        """Return the absolute path that a call's name leads to.
-
-        Args:
-            call: the call.
-            folder: index of the descriptor that the name is relative to, or -1.
-            path: index of the name.
-            follow: follow a symbolic link in the last place.
-        """
-        name = string(call.arguments[path])
-        if name is None:
-            raise Unclear("a name that the trace does not show whole")
-        if not name.startswith(b"/"):
-            name = self._base(call.arguments[folder] if folder >= 0 else _RELATIVE) + b"/" + name
-        where = self.names.follow(name, last=follow or name.endswith(b"/"), magic=self._magic)
-        if where is None:
-            raise Unclear(f"a name that leads somewhere unknown: {printable(name)[:200]}")
-        return where
-
-    def _base(self, argument: bytes) -> bytes:
-        if argument != _RELATIVE:
-            shown = descriptor(argument)
-            if shown is None or shown.path is None or not shown.path.startswith(b"/"):
-                raise Unclear("a name relative to an unknown folder")
-            if shown.number is None and not shown.deleted:
-                self._stands(shown.path)
-            return shown.path
-        folder = self._folder
-        if folder is None:
-            raise Unclear("a name relative to an unknown working directory")
-        return folder
-
-    def _magic(self, segments: list[bytes]) -> bytes | None:
-        """Answer where the process file system's own links lead, for the process that asks."""
-        if segments[1] not in {b"self", b"thread-self"}:
-            return None
-        if segments[-1] == b"cwd":
-            return self._folder
-        if segments[-1] == b"root":
-            return b"/"
-        if segments[-2] == b"fd" and segments[-1].isdigit():
-            return self._process.handles.get(int(segments[-1])) or None
-        return None
-
-    def _target(self, call: Call, form: Form) -> bytes | None:
-        """Return the path of what a call changes, given by descriptor or by name; None: something without a name."""
-        if form.descriptor >= 0:
-            return self._shown(call.arguments[form.descriptor])
-        flags = call.arguments[form.flags] if 0 <= form.flags < len(call.arguments) else b""
-        if b"AT_EMPTY_PATH" in flags and call.arguments[form.path] == b'""':
-            return self._shown(call.arguments[form.folder])
-        follow = form.follow and b"AT_SYMLINK_NOFOLLOW" not in flags
-        return self._named(call, form.folder, form.path, follow=follow)
-
     # --- putting down ---
-
-    def _in_tree(self, path: bytes) -> bool:
-        """Tell whether a path is part of the workspace's tree, which ``.git`` and ``.mentu`` are not (§13.9)."""
-        if not path.startswith(self._inside):
-            return False
-        return path[len(self._inside) :].split(b"/", 1)[0] not in OUTSIDE
 
     def _inside_name(self, path: bytes) -> str | None:
         """Return the tree's name of a changed path, or None where it has none, which is counted or listed."""
@@ -324,6 +218,9 @@ class Interpreter:
     def _open(self, call: Call, form: Form) -> None:
         flags = call.arguments[form.flags] if form.flags >= 0 else b"O_WRONLY|O_CREAT|O_TRUNC"
         shown = descriptor(call.result)
+        if call.result.startswith(b"?") and form.path >= 0:
+            self._died_opening(call, form, flags)
+            return
         if shown is None or shown.path is None or shown.number is None:
             raise Unclear("what was opened is not shown")
         if not shown.path.startswith(b"/"):
@@ -331,6 +228,7 @@ class Interpreter:
         path: bytes | None = shown.path
         if b"O_TMPFILE" in flags:
             self._process.handles[shown.number] = b""
+            self._doubles.opened_nameless(shown.path)
             return
         if shown.deleted:
             given = string(call.arguments[form.path]) if form.path >= 0 else None
@@ -346,7 +244,7 @@ class Interpreter:
         inside = path.startswith(self._inside)
         known = self.names.get(path) if inside else FILE
         if b"O_RDWR" in flags and inside:
-            self._opened_both_ways.add(path)
+            self._doubles.opened(path)
         if known is SPECIAL:
             return
         if b"O_CREAT" in flags and (known is None or b"O_EXCL" in flags):
@@ -358,6 +256,14 @@ class Interpreter:
         if known is None:
             self.names.add(path)
 
+    def _died_opening(self, call: Call, form: Form, flags: bytes) -> None:
+        if b"O_CREAT" not in flags and b"O_TRUNC" not in flags:
+            return
+        path = self._named(call, form.folder, form.path, follow=b"O_NOFOLLOW" not in flags)
+        known = self.names.get(path)
+        if known is not SPECIAL and (known is None or b"O_TRUNC" in flags):
+            self._known_result(call, path)
+
     def _write_call(self, call: Call, form: Form) -> None:
         if call.result == b"0" and call.name != b"fallocate":
             return
@@ -367,10 +273,12 @@ class Interpreter:
         self._known_result(call, path)
         self._wrote(path)
 
-    def _known_result(self, call: Call, path: bytes) -> None:
+    def _known_result(self, call: Call, *paths: bytes) -> None:
         """Refuse to guess whether a call that a process died in had its effect, where that matters."""
-        if call.result.startswith(b"?") and (path.startswith(self._inside) or self._outside(path)):
-            raise Unclear(f"its process died in it: {printable(path)[:200]}")
+        if call.result.startswith(b"?"):
+            for path in paths:
+                if self._in_tree(path) or (self._outside(path) and is_grader_path(printable(path))):
+                    raise Unclear(f"its process died in it: {printable(path)[:200]}")
 
     def _truncate(self, call: Call, form: Form) -> None:
         path = self._target(call, form)
@@ -396,19 +304,32 @@ class Interpreter:
         folder = second - 1 if form.folder >= 0 else -1
         old = self._named(call, form.folder, form.path, follow=False)
         new = self._named(call, folder, second, follow=False)
-        self._known_result(call, old)
+        self._known_result(call, old, new)
         exchange = form.flags >= 0 and b"RENAME_EXCHANGE" in call.arguments[form.flags]
-        # A folder takes with it everything beneath it, each of which changes its name.
-        self._put("rename", old, new)
-        for name in self.names.beneath(old):
-            self._put("rename", old + b"/" + name, new + b"/" + name)
+        self._renamed(old, new)
         if exchange:
-            self._put("rename", new, old)
-            for name in self.names.beneath(new):
-                self._put("rename", new + b"/" + name, old + b"/" + name)
+            self._renamed(new, old)
             self.names.exchange(old, new)
         else:
             self.names.rename(old, new)
+
+    def _renamed(self, old: bytes, new: bytes) -> None:
+        """Put down a change of name: a folder takes with it everything beneath it, each of which changes its own."""
+        crosses = self._crosses(old, new)
+        for name in (b"", *(b"/" + beneath for beneath in self.names.beneath(old))):
+            self._put("rename", old + name, new + name)
+            if crosses and self._doubles.is_elsewhere(old + name):
+                self._beyond("rename", old + name)
+            self._doubles.moved(old + name, new + name)
+
+    def _crosses(self, one: bytes, other: bytes) -> bool:
+        """Tell whether of two paths in the workspace only one is of the tree."""
+        inside = one.startswith(self._inside) and other.startswith(self._inside)
+        return inside and self._in_tree(one) != self._in_tree(other)
+
+    def _beyond(self, name: str, path: bytes) -> None:
+        what = "a file of the tree could be changed where changes are only counted"
+        self.journal.unresolved.add(f"{name}: {what}: {printable(path)[:200]}")
 
     def _link(self, call: Call, form: Form) -> None:
         second = form.second
@@ -430,6 +351,11 @@ class Interpreter:
             self._put("create", new)
         else:
             self._put("link", old, new)
+        hidden = new.startswith(self._inside) and not self._in_tree(new)
+        if not self._doubles.linked(old, new):
+            raise Unclear(f"a file was mapped before it had a name: {printable(new)[:200]}")
+        if hidden if old is None else self._crosses(old, new):
+            self._beyond("link", new)
 
     def _symlink(self, call: Call, form: Form) -> None:
         path = self._named(call, form.folder, form.path, follow=False)
@@ -459,20 +385,42 @@ class Interpreter:
     def _mmap(self, call: Call, form: Form) -> None:
         if b"MAP_SHARED" not in call.arguments[3] or call.arguments[form.descriptor] == b"-1":
             return
+        before = self._process.mapped.pop(call.result, None)
+        if before is not None:
+            self._unmapped(before)  # another mapping has taken its place
         path = self._shown(call.arguments[form.descriptor])
+        if path is None or (path.startswith(self._inside) and not self._in_tree(path)):
+            shown = descriptor(call.arguments[form.descriptor])
+            if shown is not None and shown.path is not None:
+                self._doubles.mapped(shown.path, gone=path is None)
         if path is None:
             return
         if b"PROT_WRITE" in call.arguments[2]:
             self._wrote(path)
             if self._in_tree(path):
-                self._process.mapped[call.result] = Mapping(path, self._others(self._process))
-        elif path in self._opened_both_ways and self._in_tree(path):
+                length = pages(int(call.arguments[1]))
+                self._process.mapped[call.result] = Mapping(path, length, self._others(self._process))
+        elif self._doubles.may_be_mapped_writable(path) and self._in_tree(path):
             raise Unclear(f"a shared mapping could have been made writable unseen: {printable(path)[:200]}")
 
     def _munmap(self, call: Call, _form: Form) -> None:
         mapping = self._process.mapped.pop(call.arguments[0], None)
         if mapping is not None:
             self._unmapped(mapping)
+            length = pages(int(call.arguments[1]))
+            if length < mapping.length:
+                rest = b"%#x" % (int(call.arguments[0], 16) + length)
+                self._process.mapped[rest] = replace(mapping, length=mapping.length - length)
+
+    def _mremap(self, call: Call, _form: Form) -> None:
+        mapped = self._process.mapped
+        start = int(call.arguments[0], 16)
+        for address, mapping in list(mapped.items()):
+            if int(address, 16) <= start < int(address, 16) + mapping.length:
+                if start != int(address, 16) or pages(int(call.arguments[1])) < mapping.length:
+                    raise Unclear(f"a part of a shared mapping was moved or doubled: {printable(mapping.path)[:200]}")
+                del mapped[address]
+                mapped[call.result] = replace(mapping, length=pages(int(call.arguments[2])))
 
     def _unmapped(self, mapping: Mapping) -> None:
         """A mapping ends: the last time that it could be written.
@@ -496,7 +444,7 @@ class Interpreter:
         name = string(given)
         if name is None:
             raise Unclear("a socket's name that the trace does not show whole")
-        path = name if name.startswith(b"/") else self._base(_RELATIVE) + b"/" + name
+        path = name if name.startswith(b"/") else self._base(RELATIVE) + b"/" + name
         where = self.names.follow(path, last=False, magic=self._magic)
         if where is None:
             raise Unclear("a socket's name that leads somewhere unknown")
@@ -513,7 +461,7 @@ class Interpreter:
         requests = call.arguments[2]
         if b"IOCB_CMD_PWRITE" not in requests and b"aio_lio_opcode" in requests:
             return
-        found = _AIO.findall(requests)
+        found = aio_writes(requests)
         if not found:
             raise Unclear("which file was written is not shown")
         for argument in found:
@@ -536,7 +484,7 @@ class Interpreter:
         argv = [string(element) for element in elements] if elements is not None else [None]
         whole = [argument for argument in argv if argument is not None]
         known = len(whole) == len(argv)
-        root = self.root is None and not self._set_up and elements is not None and self._is_agent(elements)
+        root = self.root is None and not self._set_up and elements is not None and is_vector(elements, self._argv)
         self._set_up = False
         if root:
             whole, known = self._argv, True
@@ -560,16 +508,6 @@ class Interpreter:
             command.programs += 1
         if command is not None and command.origin is None:
             command.origin = identifier
-
-    def _is_agent(self, elements: list[bytes]) -> bool:
-        """Tell whether these are the agent's own arguments; a long one is shown only by its beginning."""
-        if len(elements) != len(self._argv):
-            return False
-        for element, expected in zip(elements, self._argv, strict=True):
-            shown = string(element.removesuffix(b"..."))
-            if shown is None or (shown != expected[: len(shown)] if element.endswith(b"...") else shown != expected):
-                return False
-        return True
 
     def _ended(self, task: Task, status: int) -> None:
         process = self._process

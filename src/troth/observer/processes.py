@@ -13,12 +13,15 @@ the parent is told when a child ends checks the pairing; a contradiction is repo
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Final, TypeVar
 
 T = TypeVar("T")
+
+_PAGE: Final = os.sysconf("SC_PAGESIZE")
 
 THREAD: Final = b"CLONE_THREAD"
 SHARED_FOLDER: Final = b"CLONE_FS"
@@ -193,11 +196,18 @@ class Command:
 class Mapping:
     """A workspace file that a process can write without a call.
 
-    ``others`` is how many programs other commands had started when it was mapped.
+    ``length`` is in bytes, of whole pages; ``others`` is how many programs other commands had started when it was
+    mapped.
     """
 
     path: bytes
+    length: int
     others: int
+
+
+def pages(length: int) -> int:
+    """Return the bytes of the whole pages that hold so many."""
+    return -(-length // _PAGE) * _PAGE
 
 
 @dataclass(slots=True, eq=False)

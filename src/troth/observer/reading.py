@@ -87,6 +87,7 @@ class _Class(IntEnum):
     FORM = 7
     ESCAPE = 8
     MUNMAP = 9
+    MREMAP = 10
 
 
 _CLASS: Final[dict[bytes, _Class]] = {
@@ -97,6 +98,7 @@ _CLASS: Final[dict[bytes, _Class]] = {
             "write": _Class.WRITE,
             "mmap": _Class.MMAP,
             "munmap": _Class.MUNMAP,
+            "mremap": _Class.MREMAP,
         }.get(form.kind, _Class.FORM)
         for name, form in FORMS.items()
     },
@@ -273,6 +275,10 @@ class _Reader:
         elif found is _Class.MUNMAP:
             if text[7 : text.find(b",")] not in self.shared:
                 return True
+        elif found is _Class.MREMAP:
+            if not self.shared:
+                return True
+            self.shared.add(text[text.rfind(b" ") + 1 :])
         elif found is _Class.NETWORK and b"sa_family" not in text:
             return True
         error = failure(text)

@@ -6,8 +6,8 @@ way that the tracer's own annotations do not show. Of the traced calls, ``FORMS`
 and end programs and move the working directory, ``NETWORK`` reach out, ``ESCAPES`` can act unseen once they have
 succeeded, ``NO_EFFECT`` are known and harmless, and any other call that succeeds is *unresolved*: coverage is lost.
 
-Three frequent calls were weighed. ``mmap`` and ``munmap`` are traced: a shared mapping writes without a call, and
-could last be written when it ends. ``mprotect`` is not:
+Three frequent calls were weighed. ``mmap``, ``munmap`` and ``mremap`` are traced: a shared mapping writes without a
+call, and could last be written when it ends, wherever it has been moved. ``mprotect`` is not:
 a shared mapping made without write permission of a file that was opened for reading and writing is reported as
 unresolved instead. ``ioctl`` is not traced
 unless asked: it doubles the cost of every file opened by an interpreter; ``callfilter`` takes the requests that
@@ -37,7 +37,7 @@ dup dup2 dup3 fcntl fcntl64 pipe pipe2 socket socketpair accept accept4 listen s
 getsockname getpeername getsockopt setsockopt recv recvfrom recvmsg recvmmsg recvmmsg_time64
 fsync fdatasync sync syncfs sync_file_range sync_file_range2 flock umask
 chown fchown lchown fchownat chown32 fchown32 lchown32 utime utimes futimesat utimensat utimensat_time64
-brk mprotect pkey_mprotect pkey_alloc pkey_free madvise mremap msync mincore mlock mlock2 munlock mlockall
+brk mprotect pkey_mprotect pkey_alloc pkey_free madvise msync mincore mlock mlock2 munlock mlockall
 munlockall membarrier mbind set_mempolicy get_mempolicy cachestat mseal
 poll ppoll ppoll_time64 select pselect6 pselect6_time64 _newselect
 epoll_create epoll_create1 epoll_ctl epoll_wait epoll_pwait epoll_pwait2 eventfd eventfd2
@@ -97,7 +97,7 @@ ESCAPES: Final = _table(
 
 Kind = Literal[
     "open", "creat", "write", "truncate", "create", "special", "rename", "link", "symlink", "unlink", "chmod",
-    "acl", "mmap", "munmap", "bind", "ioctl", "aio",
+    "acl", "mmap", "munmap", "mremap", "bind", "ioctl", "aio",
 ]  # fmt: skip
 """What a call that changes files does; one function of ``mutations`` each."""
 
@@ -173,6 +173,7 @@ FORMS: Final[dict[bytes, Form]] = {
     b"mmap": Form("mmap", descriptor=4),
     b"mmap2": Form("mmap", descriptor=4),
     b"munmap": Form("munmap"),
+    b"mremap": Form("mremap"),
     b"bind": Form("bind"),
     b"ioctl": Form("ioctl", descriptor=0),
     b"io_submit": Form("aio"),

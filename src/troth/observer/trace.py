@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import re
 import signal
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -42,6 +43,7 @@ _RESULT_GAP: Final = re.compile(rb"\) *= ")
 _FAILED: Final = re.compile(rb"\) *= -1 (E[A-Z0-9]+) \([^()<>]*\)$")
 _DESCRIPTOR: Final = re.compile(rb"(-?\d{1,10}|AT_FDCWD)(?:<([^<>]*)>(\(deleted\))?)?$")
 _TRANSLATED: Final = re.compile(rb"(\d{1,10})(?: /\* (\d{1,10}) in strace's PID NS \*/)?$")
+_AIO: Final = re.compile(rb"aio_lio_opcode=IOCB_CMD_PWRITEV?.*?aio_fildes=(\d+<[^<>]*>(?:\(deleted\))?)")
 _QUOTED: Final = re.compile(rb"@?(" + _STRING + rb")$", re.DOTALL)
 
 
@@ -151,6 +153,22 @@ def _split(text: bytes, start: int) -> tuple[list[bytes], int | None]:
                 elements.append(last)
             return elements, match.start()
     return elements, None
+
+
+def is_vector(elements: Sequence[bytes], argv: Sequence[bytes]) -> bool:
+    """Tell whether these are the arguments of ``argv``; a long one is shown only by its beginning."""
+    if len(elements) != len(argv):
+        return False
+    for element, expected in zip(elements, argv, strict=True):
+        shown = string(element.removesuffix(b"..."))
+        if shown is None or (shown != expected[: len(shown)] if element.endswith(b"...") else shown != expected):
+            return False
+    return True
+
+
+def aio_writes(requests: bytes) -> list[bytes]:
+    """Return the descriptors, as the tracer wrote them, that ``io_submit`` is asked to write to."""
+    return _AIO.findall(requests)
 
 
 def failure(text: bytes) -> bytes | None:
