@@ -385,3 +385,24 @@ def test_our_input_reaches_the_agent_and_cannot_be_written(tmp_path: Path, watch
     assert seen.exit == 0
     assert prompt.read_text() == "do this\n"
     assert seen.effects == []
+
+
+@pytest.mark.parametrize("part", [0.0, 0.5, 0.9])
+def test_a_trace_that_was_cut_lowers_coverage(watch: Watch, part: float) -> None:
+    from troth.observer import observe as module
+
+    original = module.read_trace
+
+    def cut(trace_file: Path, **options: object) -> object:
+        os.truncate(trace_file, int(trace_file.stat().st_size * part))
+        return original(trace_file, **options)
+
+    script = "for i in range(20): open(f'f{i}', 'w').write('x')"
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(module, "read_trace", cut)
+        seen = watch(script)
+    assert not seen.complete
+    assert seen.launch_receipt["sensors"]["s2_strace"]["tracer"] == "lost"
+    # What the tree shows and the trace does not is told by name.
+    assert seen.launch_receipt["sensors"]["join"]["unattributed"]
+    assert watch(script.replace("'x'", "'y'")).complete
