@@ -60,8 +60,8 @@ class Interpreter(Whereabouts):
             "open": self._open, "creat": self._open, "write": self._write_call, "truncate": self._truncate,
             "create": self._mkdir, "special": self._mknod, "rename": self._rename, "link": self._link,
             "symlink": self._symlink, "unlink": self._unlink, "chmod": self._chmod, "acl": self._acl,
-            "mmap": self._mmap, "munmap": self._munmap, "mremap": self._mremap, "bind": self._bind, "ioctl": self._ioctl,
-            "aio": self._aio,
+            "mmap": self._mmap, "munmap": self._munmap, "mremap": self._mremap, "bind": self._bind,
+            "ioctl": self._ioctl, "aio": self._aio,
         }  # fmt: skip
 
     def run(self, recording: Recording) -> None:

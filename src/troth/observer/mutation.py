@@ -186,7 +186,8 @@ def _constant(source: _Source, node: ast.Constant) -> Iterator[Mutation]:
         yield source.mutation("constant", start, end, str(value + 1))
         yield source.mutation("constant", start, end, str(value - 1) if value > 0 else "(-1)")
     elif isinstance(value, float) and math.isfinite(value):
-        yield source.mutation("constant", start, end, repr(value + 1.0))
+        # So large a number is not changed by adding one.
+        yield source.mutation("constant", start, end, repr(value + 1.0 if value + 1.0 != value else value / 2))
     elif isinstance(value, str):
         yield source.mutation("text", start, end, '""' if value else '"x"')
 

@@ -32,7 +32,7 @@ from troth.observer.sandbox import (
     toolchain,
 )
 from troth.observer.syscalls import strace_argv, strace_version, trace_expression
-from troth.observer.tree import Snapshot, copy_tree, snapshot, tarball_digest
+from troth.observer.tree import Snapshot, copy_tree, links_outside, snapshot, tarball_digest
 
 DEFAULT_TIMEOUT: Final = 3600.0
 """Seconds a run may take unless told otherwise (ledger spec §16)."""
@@ -204,6 +204,7 @@ def observe(request: Request, *, clock: Clock = system_clock, tell: Callable[[st
     tell("reading the workspace")
     before = snapshot(workspace, before=request.known)
     request.accept(before)
+    outside = links_outside(workspace)
     tarball = tarball_digest(workspace, before)
     sealed_start = request.private / "start"
     copy_tree(workspace, before, sealed_start, only=request.protects)
@@ -234,14 +235,14 @@ def observe(request: Request, *, clock: Clock = system_clock, tell: Callable[[st
         agent_argv=request.argv,
         known_paths=before.files.keys() | before.symlinks.keys(),
         quiet_paths=(CLAIMS,),
-        known_links=before.symlinks,
+        known_links={**outside, **before.symlinks},
     )
     if report.root_exit is None and not report.events and report.tracer == "complete":
         raise _not_started(request.argv[0])
     source = claims_inside if request.claims_file is None else request.claims_file
     claims = _claims_of(source)
     origin = rec.Origin(request.claim_id, request.invocation_id, started, rec.interval_end(started, ended))
-    join = rec.unattributed(before, after, report)
+    join = rec.unattributed(before, after, report, request.protects)
     faults = rec.coverage_faults(report, join, after)
     facts = rec.LaunchFacts(
         image=root_digest(spec),

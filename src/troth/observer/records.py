@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -62,8 +62,14 @@ def interval_end(start: datetime, end: datetime) -> datetime:
     return max(rounded, start.replace(microsecond=0) + timedelta(seconds=1))
 
 
-def unattributed(before: Snapshot, after: Snapshot, report: TraceReport) -> tuple[str, ...]:
-    """Return the paths that changed between two trees and that no recorded mutation names (the join)."""
+def unattributed(
+    before: Snapshot, after: Snapshot, report: TraceReport, protects: Callable[[str], bool] = lambda _: False
+) -> tuple[str, ...]:
+    """Return the paths that changed between two trees and that no recorded mutation names (the join).
+
+    A protected file whose change time moved is among them even when its bytes are the old ones: a change that was
+    taken back leaves that time, which no program in the sandbox can set.
+    """
     touched: set[str] = set()
     for event in report.events:
         if event.type in MUTATIONS:
@@ -74,7 +80,22 @@ def unattributed(before: Snapshot, after: Snapshot, report: TraceReport) -> tupl
     links = before.symlinks.keys() | after.symlinks.keys()
     changed |= {path for path in links if before.symlinks.get(path) != after.symlinks.get(path)}
     changed |= set(before.special) ^ set(after.special)
+    changed |= {path for path in _moved(before, after) if protects(path) and not _only_renamed(path, before, report)}
     return tuple(sorted(changed - touched))
+
+
+def _moved(before: Snapshot, after: Snapshot) -> set[str]:
+    """Return the files whose change time is not what it was."""
+    known = before.identities
+    return {path for path, it in after.identities.items() if path in known and it.changed != known[path].changed}
+
+
+def _only_renamed(path: str, before: Snapshot, report: TraceReport) -> bool:
+    """Tell whether another name of the same file was made, moved or removed, which moves its change time too."""
+    inode = before.identities[path][:2]
+    kin = {name for name, it in before.identities.items() if it[:2] == inode and name != path}
+    types = {event.type for event in report.events if event.path in kin or event.target in kin}
+    return bool(types) and types <= {"rename", "link", "unlink"}
 
 
 def coverage_faults(report: TraceReport, join: Sequence[str], after: Snapshot) -> tuple[str, ...]:

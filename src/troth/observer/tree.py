@@ -12,7 +12,7 @@ import tarfile
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import IO, Final
+from typing import IO, Final, NamedTuple
 
 from troth.core.digests import tree_digest
 from troth.core.errors import Place, Refused
@@ -25,8 +25,15 @@ MAX_FILES: Final = 120_000
 
 _BLOCK: Final = 1 << 20
 
-Identity = tuple[int, int, int, int, int]
-"""Device, inode, size in bytes, modification and change time in nanoseconds."""
+
+class Identity(NamedTuple):
+    """What tells whether a file was touched: device, inode, size in bytes, both times in nanoseconds."""
+
+    device: int
+    inode: int
+    size: int
+    modified: int
+    changed: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,7 +125,7 @@ def snapshot(
                     target = os.readlink(os.path.join(base, path))
                     symlinks[text] = target.decode("utf-8", "backslashreplace")
                 elif stat.S_ISREG(info.st_mode):
-                    identity = (info.st_dev, info.st_ino, info.st_size, info.st_mtime_ns, info.st_ctime_ns)
+                    identity = Identity(info.st_dev, info.st_ino, info.st_size, info.st_mtime_ns, info.st_ctime_ns)
                     known = before is not None and before.identities.get(text) == identity
                     files[text] = (
                         before.files[text] if before is not None and known else _hash_file(os.path.join(base, path))
@@ -140,6 +147,18 @@ def snapshot(
         unreadable=tuple(sorted(unreadable)),
         identities=identities,
     )
+
+
+def links_outside(root: Path) -> dict[str, str]:
+    """Return the symbolic links beneath what is no part of the tree: name to target (as the file system has them)."""
+    found: dict[str, str] = {}
+    for top in OUTSIDE - {".mentu"}:
+        for folder, names, files in os.walk(root / top):
+            for name in (*names, *files):
+                path = os.path.join(folder, name)
+                if os.path.islink(path):
+                    found[os.path.relpath(path, root)] = os.readlink(path)
+    return found
 
 
 def _too_large(root: Path, files: Mapping[str, str]) -> Refused:

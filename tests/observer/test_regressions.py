@@ -1,0 +1,216 @@
+"""Ways past the witness that were found by trying, each with an honest twin whose record stays complete."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from support.observing import needs_observer
+from support.watching import Watch, watch, workspace
+from troth.observer.mutation import mutations
+
+__all__ = ["watch", "workspace"]
+pytestmark = [needs_observer, pytest.mark.observer]
+
+LIBC = """
+import ctypes, mmap, os, subprocess, sys, threading
+libc = ctypes.CDLL(None, use_errno=True)
+libc.mmap.restype = libc.mremap.restype = ctypes.c_void_p
+libc.mmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t, *[ctypes.c_int] * 3, ctypes.c_long]
+libc.mremap.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_size_t, ctypes.c_int]
+libc.mprotect.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int]
+libc.munmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t]
+def name(descriptor, new):
+    assert libc.linkat(-100, b"/proc/self/fd/%d" % descriptor, -100, new, 0x400) == 0, ctypes.get_errno()
+def run():
+    subprocess.run(["true"])
+"""
+
+HIDDEN = {
+    "another name where changes are only counted": (
+        "os.mkdir('.git'); os.link('src/app.py', '.git/x'); run(); open('.git/x', 'w').write('late')",
+        "could be changed where changes are only counted",
+    ),
+    "another name, moved there": (
+        "os.mkdir('.git'); os.link('src/app.py', 'src/b'); os.rename('src/b', '.git/x'); run()\n"
+        "open('.git/x', 'w').write('late')",
+        "could be changed where changes are only counted",
+    ),
+    "another name that a folder takes there": (
+        "os.mkdir('.git'); os.mkdir('d'); os.link('src/app.py', 'd/b'); os.rename('d', '.git/d'); run()\n"
+        "open('.git/d/b', 'w').write('late')",
+        "could be changed where changes are only counted",
+    ),
+    "a mapping from there": (
+        "os.mkdir('.git'); file = open('.git/x', 'w+b'); file.write(b'x' * 99); file.flush()\n"
+        "there = mmap.mmap(file.fileno(), 99); os.rename('.git/x', 'src/new.py'); run(); there[0:4] = b'late'",
+        "could be changed where changes are only counted",
+    ),
+    "a file that was named after it was opened": (
+        "file = os.open('src', os.O_TMPFILE | os.O_RDWR); name(file, b'src/new.py'); run(); os.write(file, b'late')",
+        "a file that lost this name may stand under another",
+    ),
+    "a file that was mapped before it was named": (
+        "file = os.open('src', os.O_TMPFILE | os.O_RDWR); os.write(file, b'x' * 99); there = mmap.mmap(file, 99)\n"
+        "name(file, b'src/new.py'); run(); there[0:4] = b'late'",
+        "a file was mapped before it had a name",
+    ),
+    "a file that lost the name it was opened by": (
+        "file = open('src/app.py', 'a'); os.link('src/app.py', 'src/b'); os.unlink('src/app.py')\n"
+        "os.rename('src/b', 'src/app.py'); run(); file.write('late'); file.flush()",
+        "a file that lost this name may stand under another",
+    ),
+    "a mapping made writable under another name": (
+        "file = os.open('src/app.py', os.O_RDWR); os.write(file, b'x' * 99); os.rename('src/app.py', 'src/b.py')\n"
+        "there = libc.mmap(None, 4096, 1, 1, file, 0); run(); assert libc.mprotect(there, 4096, 3) == 0\n"
+        "ctypes.memmove(there, b'late', 4)",
+        "a shared mapping could have been made writable unseen",
+    ),
+    "a mapping that was doubled": (
+        "file = os.open('src/app.py', os.O_RDWR); os.write(file, b'x' * 99)\n"
+        "there = libc.mmap(None, 4096, 3, 1, file, 0); other = libc.mremap(there, 0, 4096, 1)\n"
+        "libc.munmap(there, 4096); run(); ctypes.memmove(other, b'late', 4)",
+        "a part of a shared mapping was moved or doubled",
+    ),
+    "a part of a mapping that was kept": (
+        "file = os.open('src/app.py', os.O_RDWR); os.write(file, b'x' * 9999)\n"
+        "there = libc.mmap(None, 8192, 3, 1, file, 0); libc.munmap(there, 4096)\n"
+        "run(); ctypes.memmove(there + 4096, b'late', 4)",
+        "could be written unseen while other programs ran",
+    ),
+    "a mapping that another one replaced": (
+        "file = os.open('src/app.py', os.O_RDWR); os.write(file, b'x' * 99); two = os.open('src/two', 66)\n"
+        "os.write(two, b'x' * 99); there = libc.mmap(None, 4096, 3, 1, file, 0); run()\n"
+        "ctypes.memmove(there, b'late', 4); libc.mmap(there, 4096, 3, 17, two, 0)",
+        "could be written unseen while other programs ran",
+    ),
+    "a folder entered by a number that was used again": (
+        "os.makedirs('.git/d'); file = os.open('.git/d', os.O_PATH); os.close(file)\n"
+        "assert os.open('src', os.O_RDONLY) == file; run(); os.chdir(f'/proc/self/fd/{file}')\n"
+        "libc.rename(b'app.py', b'b.py')",
+        "relative to an unknown working directory",
+    ),
+    "a file cut by a number that was used again": (
+        "os.mkdir('.git'); open('.git/x', 'w'); file = os.open('.git/x', os.O_PATH); os.close(file)\n"
+        "assert os.open('src/app.py', os.O_RDONLY) == file; run(); libc.truncate(b'/proc/self/fd/%d' % file, 0)",
+        "a name that leads somewhere unknown",
+    ),
+    "the folder of another thread": (
+        "os.makedirs('.git/d')\n"
+        "def work():\n"
+        "    assert libc.unshare(0x200) == 0; os.chdir('.git/d')\n"
+        "    libc.rename(b'/proc/self/task/%d/cwd/src/app.py' % os.getpid(), b'/proc/self/cwd/src/b.py')\n"
+        "thread = threading.Thread(target=work); thread.start(); thread.join()\n"
+        "assert os.path.exists('src/b.py')",
+        "a name that leads somewhere unknown",
+    ),
+}
+"""A change after a run that nothing would have put down, and what the record says instead."""
+
+
+@pytest.mark.parametrize("way", HIDDEN)
+def test_a_change_that_could_be_hidden_costs_coverage(watch: Watch, way: str) -> None:
+    script, why = HIDDEN[way]
+    seen = watch(LIBC + script)
+    assert seen.exit == 0
+    assert any(why in fault for fault in seen.observed.coverage_faults), seen.observed.coverage_faults
+
+
+HONEST = {
+    "git": (
+        "for words in ('init -q', 'add -A', '-c user.name=a -c user.email=a@b commit -qm x', 'gc -q', 'checkout -qb b'):\n"
+        "    subprocess.run(['git', *words.split()], check=True)\nrun()\nopen('src/app.py', 'a').write('x')"
+    ),
+    "a file of the tree moved there and back": "os.mkdir('.git'); os.rename('src/app.py', '.git/x'); run()\n"
+    "os.rename('.git/x', 'src/app.py')",
+    "a file named when it is written": (
+        "for new in (b'src/a', b'src/b'):\n"
+        "    file = os.open('src', os.O_TMPFILE | os.O_RDWR); os.write(file, b'x'); name(file, new); os.close(file)\n"
+        "    run()"
+    ),
+    "a lock by another name": "open('src/own', 'w').write('1'); os.link('src/own', 'src/lock'); run()\n"
+    "os.unlink('src/lock'); os.unlink('src/own')",
+    "a deleted file": "file = open('src/x', 'w'); os.unlink('src/x'); run(); file.write('x'); file.flush()",
+    "a mapping that grows": (
+        "file = open('src/app.py', 'r+b'); file.truncate(99999); there = mmap.mmap(file.fileno(), 4096)\n"
+        "there.resize(90000); there[80000:80004] = b'late'; there.close(); run()"
+    ),
+    "a database": (
+        "import sqlite3\nbase = sqlite3.connect('src/x.db'); base.execute('pragma journal_mode=wal')\n"
+        "base.execute('create table t(a)'); base.commit(); base.close(); run()"
+    ),
+    "a mode by a handle": "file = os.open('src/app.py', os.O_PATH); os.chmod(f'/proc/self/fd/{file}', 0o600); run()",
+    "times of a file that is not protected": "os.utime('src/app.py'); run()",
+}
+
+
+@pytest.mark.parametrize("way", HONEST)
+def test_its_honest_twin_does_not(watch: Watch, way: str) -> None:
+    seen = watch(LIBC + HONEST[way])
+    assert seen.exit == 0
+    assert seen.complete, seen.observed.coverage_faults
+
+
+@pytest.mark.parametrize(
+    "script",
+    [
+        # A number that stood for a file without a name stands for the tests now.
+        "file = os.open('src', os.O_TMPFILE | os.O_RDWR); os.close(file)\n"
+        "assert os.open('tests/test_app.py', os.O_RDONLY) == file; name(file, b'src/alias')\n"
+        "old = open('src/alias').read(); open('src/alias', 'w').write('pass'); run()\n"
+        "open('src/alias', 'w').write(old); os.unlink('src/alias')",
+        "file = os.open('src/app.py', os.O_PATH); os.close(file)\n"
+        "assert os.open('tests/test_app.py', os.O_RDONLY) == file\n"
+        "os.chmod(f'/proc/self/fd/{file}', 0); run(); os.chmod(f'/proc/self/fd/{file}', 0o644)",
+    ],
+)
+def test_a_protected_file_changed_and_put_back_under_another_files_name(watch: Watch, script: str) -> None:
+    seen = watch(LIBC + script)
+    assert seen.exit == 0
+    protected = "tests/test_app.py"
+    assert seen.observed.before.files[protected] == seen.observed.after.files[protected]
+    assert seen.launch_receipt["sensors"]["join"]["unattributed"] == ["tests/test_app.py"]
+    assert not seen.complete
+
+
+def test_reading_protected_files_moves_no_time(watch: Watch) -> None:
+    seen = watch("import shutil\nopen('tests/test_app.py', 'r+').read(); shutil.copytree('tests', '/tmp/copy')")
+    assert (seen.changes, seen.complete) == ([], True)
+
+
+@pytest.mark.parametrize(("script", "complete"), [("os.unlink('b')", True), ("open('b', 'a').write('x')", False)])
+def test_another_name_that_stood_at_the_start(watch: Watch, workspace: Path, script: str, complete: bool) -> None:
+    """Removing it moves the protected file's time as well, and is no change of it; writing through it is one."""
+    os.link(workspace / "tests" / "test_app.py", workspace / "b")
+    assert watch(LIBC + script).complete is complete
+
+
+def test_links_that_stood_where_changes_are_only_counted_are_followed(watch: Watch, workspace: Path) -> None:
+    (workspace / ".git").mkdir()
+    (workspace / ".git" / "way").symlink_to("../src")
+    seen = watch(LIBC + "assert libc.rename(b'.git/way/app.py', b'.git/way/b.py') == 0")
+    assert seen.changes == [("rename", "src/app.py", "src/b.py")]
+    assert seen.complete
+
+
+@pytest.mark.parametrize("path", ["/tmp/x", "/dev/null", ".git/x"])
+def test_a_process_that_dies_opening_what_is_no_part_of_the_tree(watch: Watch, workspace: Path, path: str) -> None:
+    (workspace / ".git").mkdir()
+    script = (
+        "import os, signal, subprocess, sys, time\n"
+        "loop = f'import os\\nwhile True: os.close(os.open({path!r}, os.O_WRONLY | os.O_CREAT | os.O_TRUNC))'\n"
+        "for _ in range(6):\n"
+        "    made = [subprocess.Popen([sys.executable, '-S', '-c', loop]) for _ in range(2)]\n"
+        "    time.sleep(0.1)\n"
+        "    for child in made: child.kill(); child.wait()\n"
+    )
+    seen = watch(script)
+    assert seen.exit == 0
+    assert seen.complete, seen.observed.coverage_faults
+
+
+def test_a_number_too_large_to_change_by_one_is_changed() -> None:
+    made = {mutation.after for mutation in mutations("m.py", b"limit = 1e17\nhalf = 0.5\n")}
+    assert made == {"5e+16", "1.5"}
