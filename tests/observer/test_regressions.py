@@ -8,8 +8,10 @@ from pathlib import Path
 import pytest
 
 from support.observing import needs_observer
+from support.tracing import TAIL, lines, read
 from support.watching import Watch, watch, workspace
 from troth.observer.mutation import mutations
+from troth.observer.reading import read_steps
 
 __all__ = ["watch", "workspace"]
 pytestmark = [needs_observer, pytest.mark.observer]
@@ -120,7 +122,8 @@ def test_a_change_that_could_be_hidden_costs_coverage(watch: Watch, way: str) ->
 
 HONEST = {
     "git": (
-        "for words in ('init -q', 'add -A', '-c user.name=a -c user.email=a@b commit -qm x', 'gc -q', 'checkout -qb b'):\n"
+        "whose = '-c user.name=a -c user.email=a@b'\n"
+        "for words in ('init -q', 'add -A', whose + ' commit -qm x', 'gc -q', 'checkout -qb b'):\n"
         "    subprocess.run(['git', *words.split()], check=True)\nrun()\nopen('src/app.py', 'a').write('x')"
     ),
     "a file of the tree moved there and back": "os.mkdir('.git'); os.rename('src/app.py', '.git/x'); run()\n"
@@ -195,22 +198,45 @@ def test_links_that_stood_where_changes_are_only_counted_are_followed(watch: Wat
     assert seen.complete
 
 
-@pytest.mark.parametrize("path", ["/tmp/x", "/dev/null", ".git/x"])
-def test_a_process_that_dies_opening_what_is_no_part_of_the_tree(watch: Watch, workspace: Path, path: str) -> None:
-    (workspace / ".git").mkdir()
-    script = (
-        "import os, signal, subprocess, sys, time\n"
-        "loop = f'import os\\nwhile True: os.close(os.open({path!r}, os.O_WRONLY | os.O_CREAT | os.O_TRUNC))'\n"
-        "for _ in range(6):\n"
-        "    made = [subprocess.Popen([sys.executable, '-S', '-c', loop]) for _ in range(2)]\n"
-        "    time.sleep(0.1)\n"
-        "    for child in made: child.kill(); child.wait()\n"
-    )
-    seen = watch(script)
-    assert seen.exit == 0
-    assert seen.complete, seen.observed.coverage_faults
+@pytest.mark.parametrize(
+    ("path", "flags", "matters"),
+    [
+        ("/dev/null", "O_WRONLY|O_CREAT|O_TRUNC", False),
+        ("/tmp/x", "O_WRONLY|O_CREAT|O_TRUNC", False),
+        (".git/x", "O_WRONLY|O_CREAT|O_TRUNC", False),
+        ("known", "O_RDWR", False),
+        ("known", "O_WRONLY|O_CREAT", False),
+        ("known", "O_WRONLY|O_TRUNC", True),
+        ("new", "O_WRONLY|O_CREAT", True),
+        ("/tmp/site-packages/x", "O_WRONLY|O_CREAT", True),
+    ],
+)
+def test_a_process_that_dies_opening_costs_coverage_where_it_could_have_changed_something(
+    tmp_path: Path, path: str, flags: str, matters: bool
+) -> None:
+    died = f'101 openat(AT_FDCWD</ws>, "{path}", {flags}, 0666) = ?'
+    report = read(lines(died, tail=("101 +++ killed by SIGKILL +++", TAIL[1])), tmp_path, known=["known"])
+    assert (report.tracer, report.unparsed_lines, report.events[1:]) == ("complete", 0, ())
+    assert bool(report.unresolved) is matters
 
 
 def test_a_number_too_large_to_change_by_one_is_changed() -> None:
     made = {mutation.after for mutation in mutations("m.py", b"limit = 1e17\nhalf = 0.5\n")}
     assert made == {"5e+16", "1.5"}
+
+
+@pytest.mark.parametrize(
+    ("trace", "unparsed"),
+    [
+        (["???()            = ?", "+++ killed by SIGKILL +++"], 0),
+        (["???( <unfinished ...>", "<... ??? resumed>) = ?", "+++ killed by SIGKILL +++"], 0),
+        (["???( <unfinished ...>", "+++ killed by SIGKILL +++"], 0),
+        (["???()            = 0", "+++ killed by SIGKILL +++"], 1),
+        (["???()            = ?", "getpid() = 1", "+++ exited with 0 +++"], 1),
+        (["???( <unfinished ...>", "<... openat resumed>) = ?", "+++ killed by SIGKILL +++"], 1),
+    ],
+)
+def test_a_call_that_the_tracer_could_not_read_was_never_made_by_who_died_in_it(
+    trace: list[str], unparsed: int
+) -> None:
+    assert read_steps(f"7 0.000000001 {line}\n".encode() for line in trace).unparsed == unparsed

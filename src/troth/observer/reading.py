@@ -120,6 +120,8 @@ _RESTARTS: Final = re.compile(rb"\) *= \? ERESTART[A-Z_]+ \([^()<>]*\)$")
 _NUMBER_RESULT: Final = re.compile(rb"\) *= (\d{1,10}(?: /\* \d{1,10} in strace's PID NS \*/)?)$")
 _WRITTEN: Final = re.compile(rb"\) *= (\d+|\?)$")
 _EXECS: Final = frozenset({b"execve", b"execveat"})
+_UNREADABLE: Final = b"???"
+_NEVER_MADE: Final = re.compile(rb"\?\?\?\( *\) *= \?$")
 _REFUSALS: Final = frozenset({b"EPERM", b"EACCES", b"EROFS"})
 
 
@@ -128,6 +130,7 @@ class _Reader:
         self.recording = Recording()
         self.now = 0
         self.shared: set[bytes] = set()
+        self.dying: set[int] = set()
         self.halves: dict[int, tuple[bytes, bytes, Clone | None]] = {}
         self.took_over: set[int] = set()
 
@@ -146,6 +149,8 @@ class _Reader:
         self.now += seconds * 1_000_000_000 + fraction
         task = self.recording.lineage.live.get(pid) or self.recording.lineage.task(pid)
         mark = text[:1]
+        if pid in self.dying and mark != b"+":
+            return False
         if mark == b"<":
             return self.resumed(pid, task, text)
         if mark == b"+":
@@ -154,6 +159,8 @@ class _Reader:
             return self.signalled(text)
         opening = text.find(b"(")
         name = text[:opening]
+        if name == _UNREADABLE:
+            return self.unreadable(pid, text)
         found = _CLASS.get(name)
         if found is None and not _NAME.match(text):
             return False
@@ -174,6 +181,8 @@ class _Reader:
         if half is None or not mark or before[5:] != half[0] or not before.startswith(b"<... "):
             return False
         name, partial, clone = half
+        if name == _UNREADABLE:
+            return self.unreadable(pid, partial + tail)
         whole = partial + tail.removeprefix(UNFINISHED)
         if pid in self.took_over and name in _EXECS:
             # Only a program start that has succeeded makes a thread take its leader's place; which result the tracer
@@ -190,10 +199,24 @@ class _Reader:
             return self.returned(clone, whole)
         return self.call(task, name, found, whole)
 
+    def unreadable(self, pid: int, text: bytes) -> bool:
+        """Note a process that was killed before the tracer could read its call, which the kernel then passes over.
+
+        The tracer stops a process before each call; one that is killed while it stands there makes the call no more.
+        """
+        if text.endswith(UNFINISHED):
+            self.halves[pid] = (_UNREADABLE, text[: -len(UNFINISHED)], None)
+            return True
+        self.dying.add(pid)
+        return _NEVER_MADE.match(text) is not None
+
     def ended(self, pid: int, task: Task, text: bytes) -> bool:
+        self.dying.discard(pid)
         status = ending(text)
         if status is not None:
             half = self.halves.pop(pid, None)
+            if half is not None and half[0] == _UNREADABLE:
+                half = None
             if half is not None and half[2] is None and _CLASS.get(half[0]) is not _Class.SKIP:
                 self.call(task, half[0], _CLASS.get(half[0]), half[1] + b") = ?")
             self.keep(Kind.END, self.recording.lineage.ended(pid, status), status, None)
