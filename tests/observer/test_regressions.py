@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
+import troth
 from support.observing import needs_observer
 from support.tracing import TAIL, lines, read
 from support.watching import Watch, watch, workspace
+from troth.core.errors import Refused
 from troth.observer.mutation import mutations
+from troth.observer.observe import check_workspace
 from troth.observer.reading import read_steps
 
 __all__ = ["watch", "workspace"]
@@ -240,3 +245,40 @@ def test_a_call_that_the_tracer_could_not_read_was_never_made_by_who_died_in_it(
     trace: list[str], unparsed: int
 ) -> None:
     assert read_steps(f"7 0.000000001 {line}\n".encode() for line in trace).unparsed == unparsed
+
+
+# --- where the witness itself is loaded from ---
+
+
+def test_an_environment_in_the_workspace_that_the_witness_runs_from_is_read_only(
+    watch: Watch, workspace: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Otherwise an agent could bend a module that is loaded only when the agent has ended."""
+    module = workspace / ".venv" / "lib" / "judge.py"
+    module.parent.mkdir(parents=True)
+    module.write_text("x")
+    attempt = "open('src/app.py', 'a').write('x')\nopen('.venv/lib/judge.py', 'w').write('bent')"
+    assert watch(attempt).exit == 0
+    module.write_text("x")
+    before = Path(sys.prefix)
+    monkeypatch.setattr(sys, "prefix", str(workspace / ".venv"))
+    seen = watch(attempt, allow_read=(before,))
+    assert (seen.exit, seen.changes, module.read_text()) == (1, [("write", "src/app.py")], "x")
+    assert seen.complete, seen.observed.coverage_faults
+
+
+def test_a_workspace_that_holds_the_witness_is_refused(workspace: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    check_workspace(workspace)
+    with pytest.raises(Refused, match="troth itself is loaded from the workspace"):
+        check_workspace(Path(troth.__file__).resolve().parents[1])
+    monkeypatch.setattr(sys, "prefix", str(workspace))
+    with pytest.raises(Refused, match="troth itself is loaded from the workspace"):
+        check_workspace(workspace)
+
+
+def test_a_module_in_the_current_folder_is_not_loaded_by_the_command(tmp_path: Path) -> None:
+    for name in ("click", "json", "datetime", "orjson"):
+        (tmp_path / f"{name}.py").write_text("raise SystemExit('bent')\n")
+    words = [sys.executable, "-m", "troth", "--version"]
+    done = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.stdout.startswith("troth "), done.stderr

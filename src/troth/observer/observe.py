@@ -110,6 +110,13 @@ def check_workspace(workspace: Path) -> None:
             "E_WORKSPACE_UNFIT", "a system folder cannot be a workspace", place=Place(resolved),
             remedy="Work in a folder of its own.",
         )  # fmt: skip
+    sealed = [path for path in toolchain() if workspace in path.parents]
+    for own in (Path(__file__).resolve().parents[1], *toolchain()):
+        if (own == workspace or workspace in own.parents) and not any(own.is_relative_to(path) for path in sealed):
+            raise Refused(
+                "E_WORKSPACE_UNFIT", f"troth itself is loaded from the workspace ({own})",
+                place=Place(resolved), remedy="The agent could change it: install troth outside of the workspace.",
+            )  # fmt: skip
     owner = workspace.stat().st_uid
     if os.geteuid() == 0 and owner != 0:
         raise Refused(

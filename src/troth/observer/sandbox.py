@@ -260,6 +260,10 @@ def bwrap_argv(spec: SandboxSpec, argv: Sequence[str], *, extra: Sequence[str] =
     for path in spec.writable:
         arguments += ["--bind", str(path), str(path)]
     arguments += ["--bind", str(spec.workspace), spec.inside]
+    for path in toolchain():
+        # An environment in the workspace is what the witness itself is loaded from.
+        if path in spec.read_only and _beneath(str(path), spec.inside):
+            arguments += ["--ro-bind", str(path), str(path)]
     for name in spec.hidden:
         hidden = spec.workspace / name
         if hidden.is_dir() and not hidden.is_symlink():
