@@ -14,9 +14,13 @@ from support.observing import needs_observer
 from support.tracing import TAIL, lines, read
 from support.watching import Watch, watch, workspace
 from troth.core.errors import Refused
+from troth.observer.copies import copy_workspace
+from troth.observer.folders import remove_tree, walk
 from troth.observer.mutation import mutations
 from troth.observer.observe import check_workspace
 from troth.observer.reading import read_steps
+from troth.observer.runners import Counts, belies_exit
+from troth.observer.tree import snapshot
 
 __all__ = ["watch", "workspace"]
 pytestmark = [needs_observer, pytest.mark.observer]
@@ -282,3 +286,82 @@ def test_a_module_in_the_current_folder_is_not_loaded_by_the_command(tmp_path: P
     words = [sys.executable, "-m", "troth", "--version"]
     done = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True, check=False)
     assert done.stdout.startswith("troth "), done.stderr
+
+
+# --- what an agent leaves behind ---
+
+
+def _dig(folder: Path, levels: int, name: str = "d" * 10) -> None:
+    """Make folders within folders, deeper than one name can say, with a file in the last."""
+    here = os.open(folder, os.O_RDONLY)
+    for _ in range(levels):
+        os.mkdir(name, dir_fd=here)
+        below = os.open(name, os.O_RDONLY, dir_fd=here)
+        os.close(here)
+        here = below
+    os.close(os.open("x", os.O_CREAT | os.O_WRONLY, dir_fd=here))
+    os.close(here)
+
+
+def test_folders_of_any_depth_and_mode_are_removed_and_links_not_followed(tmp_path: Path) -> None:
+    kept, gone = tmp_path / "kept", tmp_path / "gone"
+    for folder in (kept, gone, gone / "shut" / "in"):
+        folder.mkdir(parents=True)
+    (kept / "x").write_text("x")
+    (gone / "link").symlink_to(kept)
+    (gone / "shut" / "in" / "x").write_text("x")
+    (gone / "shut" / "in").chmod(0)
+    (gone / "shut").chmod(0)
+    _dig(gone, 3000)
+    assert 300 < sum(1 for _ in walk(str(gone))) < 500  # as deep as a name can be said
+    remove_tree(gone)
+    assert not gone.exists()
+    assert (kept / "x").exists()
+    remove_tree(gone)
+
+
+def test_what_is_too_deep_to_be_copied_is_not_read_and_told(tmp_path: Path) -> None:
+    _dig(tmp_path, 3000)
+    (tmp_path / "x").write_text("x")
+    tree = snapshot(tmp_path)
+    assert list(tree.files) == ["x"]
+    assert len(tree.unreadable) == 1
+    assert "too long or too deep" in tree.unreadable[0]
+    copy_workspace(tmp_path, tree, tmp_path / "copy")
+    assert (tmp_path / "copy" / "x").read_text() == "x"
+    remove_tree(tmp_path / ("d" * 10))
+    remove_tree(tmp_path / "copy")
+
+
+def test_an_agent_that_digs_ends_in_a_verdict_and_not_in_a_fault_of_ours(watch: Watch) -> None:
+    dig = (
+        "import os\nfor place in (os.path.join(os.getcwd(), 'src'), '/tmp'):\n    os.chdir(place)\n"
+        "    for _ in range(1500):\n        os.mkdir('d' * 20); os.chdir('d' * 20)\n"
+    )
+    seen = watch(dig)
+    assert seen.exit == 0
+    assert not seen.complete
+    assert max(map(len, seen.observed.files.values())) <= 16 << 20
+
+
+def test_records_of_long_names_stay_within_their_bound(tmp_path: Path) -> None:
+    calls = [f'101 mkdir("/tmp/{"m" * 4000}{n}", 0777) = 0' for n in range(3000)]
+    report = read(lines(*calls, '101 mkdir("/opt/site-packages", 0777) = 0'), tmp_path)
+    assert report.effects_omitted > 1900
+    assert len(report.effects) > 900
+    assert report.effects[-1].paths == ("/opt/site-packages",)
+
+
+@pytest.mark.parametrize(
+    ("code", "tests", "belied"),
+    [
+        (0, Counts("totals", failed=1), True),
+        (0, Counts("report", passed=3, errors=1), True),
+        (1, Counts("totals", failed=1), False),
+        (0, Counts("totals", passed=1, skipped=1, expected_failures=1), False),
+        (0, Counts("unknown"), False),
+    ],
+)
+def test_an_exit_that_its_own_account_speaks_against(code: int, tests: Counts, belied: bool) -> None:
+    """Code under test can end the runner with 0 when the tests have failed already."""
+    assert belies_exit(code, tests) is belied

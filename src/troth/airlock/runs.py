@@ -8,15 +8,15 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 from collections.abc import Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final
 
 from troth.core.canonical import record_bytes
 from troth.core.errors import Busy, Place, Refused
+from troth.observer.folders import remove_tree
 from troth.stores.durable import read_regular, replace_whole
 from troth.stores.lock import exclusive
 
@@ -252,7 +252,8 @@ class Runs:
 
     def discard_private(self, run_id: str) -> None:
         """Remove the tracer's files and the sandbox's folders of a run."""
-        shutil.rmtree(self.path(run_id) / "private", ignore_errors=True)
+        with suppress(OSError):
+            remove_tree(self.path(run_id) / "private")
 
 
 class Clearing:

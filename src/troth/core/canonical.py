@@ -29,6 +29,13 @@ def record_bytes(value: Any) -> bytes:
     return _RECORD.encode(value).encode("utf-8") + b"\n"
 
 
+def string_size(text: str) -> int:
+    """Return how many bytes a string takes in a record, with its quotes."""
+    if text.isascii() and text.isprintable() and '"' not in text and "\\" not in text:
+        return len(text) + 2
+    return len(json.dumps(text, ensure_ascii=False).encode("utf-8", "surrogatepass"))
+
+
 def row_bytes(value: Any) -> bytes:
     """Return one ledger line without its LF: members in the order given, compact, UTF-8."""
     return _ROW.encode(value).encode("utf-8")

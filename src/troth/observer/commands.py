@@ -13,13 +13,14 @@ from pathlib import Path
 from typing import Final
 
 from troth.observer.contract_source import RunLimits
-from troth.observer.copies import remove_tree
+from troth.observer.folders import remove_tree
 from troth.observer.limits import ProcessWatch, could_not_start, limited
 from troth.observer.runners import (
     MAX_REPORT,
     UNKNOWN,
     Counts,
     Runner,
+    belies_exit,
     count_tests,
     executed_nothing,
     has_own_report,
@@ -61,9 +62,14 @@ class CommandRun:
         return executed_nothing(self.runner, self.exit, self.tests, own_report=has_own_report(self.argv))
 
     @property
+    def belies_exit(self) -> bool:
+        """Tell whether the run ended with 0 although its account has tests that failed."""
+        return belies_exit(self.exit, self.tests)
+
+    @property
     def passed(self) -> bool:
-        """Tell whether this is a pass: an exit of 0 of its own, not known to have executed nothing."""
-        return self.ended_itself and self.exit == 0 and not self.nothing_executed
+        """Tell whether this is a pass: an exit of 0 of its own, and no account that speaks against it."""
+        return self.ended_itself and self.exit == 0 and not self.nothing_executed and not self.belies_exit
 
 
 @dataclass(frozen=True, slots=True)

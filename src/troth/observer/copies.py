@@ -9,11 +9,12 @@ from __future__ import annotations
 import os
 import shutil
 import stat
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
+from troth.observer.folders import fits, remove_tree, walk
 from troth.observer.protected import Entry
 from troth.observer.tree import OUTSIDE, Snapshot, copy_tree
 
@@ -26,36 +27,16 @@ def is_cache(path: str) -> bool:
     return not CACHES.isdisjoint(path.split("/"))
 
 
-def remove_tree(path: Path) -> None:
-    """Remove a folder and everything in it, also where its own modes forbid it; nothing happens when it is absent."""
-
-    def force(function: Callable[[str], object], name: str, _: object) -> None:
-        for folder in (os.path.dirname(name), name):
-            # Links are left alone: the mode to change is never that of what they point to.
-            if os.path.isdir(folder) and not os.path.islink(folder):
-                os.chmod(folder, stat.S_IRWXU)
-        if function in (os.open, os.scandir, os.listdir, os.lstat):
-            shutil.rmtree(name, ignore_errors=True)
-        else:
-            function(name)
-
-    if path.is_dir() and not path.is_symlink():
-        shutil.rmtree(path, onerror=force)
-    elif path.is_symlink() or path.exists():
-        path.unlink()
-
-
 def _folders(root: Path) -> Iterable[str]:
-    for folder, names, _ in os.walk(root):
+    for folder, names, _ in walk(str(root)):
         relative = os.path.relpath(folder, root)
         if relative == ".":
             names[:] = [name for name in names if name not in OUTSIDE]
             relative = ""
-        names[:] = [name for name in names if name not in CACHES]
-        for name in names:
-            path = f"{relative}/{name}" if relative else name
-            if not os.path.islink(os.path.join(root, path)):
-                yield path
+        inner = [f"{relative}/{name}" if relative else name for name in names if name not in CACHES]
+        inner = [path for path in inner if fits(os.fsencode(path))]
+        names[:] = [path.rpartition("/")[2] for path in inner]
+        yield from inner
 
 
 def copy_workspace(root: Path, tree: Snapshot, target: Path) -> None:
@@ -143,7 +124,7 @@ def marks_of_protected(copy: Path, entries: Iterable[Entry]) -> dict[str, Marks]
         if not os.path.lexists(top):
             continue
         found[entry.path] = _marks(str(top))
-        for folder, names, files in os.walk(top):
+        for folder, names, files in walk(str(top)):
             for name in (*names, *files):
                 full = os.path.join(folder, name)
                 path = os.path.relpath(full, copy)
@@ -174,7 +155,7 @@ class WorkCopy:
 
     def _look(self) -> dict[str, Marks]:
         found: dict[str, Marks] = {}
-        for folder, names, files in os.walk(self.place):
+        for folder, names, files in walk(str(self.place)):
             for name in (*names, *files):
                 full = os.path.join(folder, name)
                 found[os.path.relpath(full, self.place)] = _marks(full)
@@ -191,7 +172,7 @@ class WorkCopy:
             if full.is_symlink() or full.exists():
                 self._known[path] = _marks(str(full))
                 if full.is_dir() and not full.is_symlink():
-                    for folder, names, files in os.walk(full):
+                    for folder, names, files in walk(str(full)):
                         for name in (*names, *files):
                             below = os.path.join(folder, name)
                             self._known[os.path.relpath(below, self.place)] = _marks(below)

@@ -47,6 +47,7 @@ _NO_RESULT: Final[Mapping[str, str]] = {
     "timed_out": "it did not end within its time limit and was ended by the verifier",
     "too_many_processes": "it started more processes than its limit and was ended by the verifier",
     "nothing_executed": "it executed no test",
+    "exit_belied": "it ended with 0 although it told of tests that failed",
     "runs_disagree": "its repeated runs do not agree",
     "protected_written": "it passed after something wrote to protected paths while it ran",
 }
@@ -114,6 +115,8 @@ def _why_no_result(attempts: Sequence[_Attempt]) -> str | None:
         return "runs_disagree"
     if any(run.nothing_executed for run in runs):
         return "nothing_executed"
+    if any(run.belies_exit for run in runs):
+        return "exit_belied"
     # Code under test that writes to the tests while they run passes its own; a failure needs no such doubt.
     return "protected_written" if any(it.written for it in attempts) and runs[0].exit == 0 else None
 

@@ -12,15 +12,23 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, Final
 
+from troth.core.canonical import string_size
 from troth.core.instants import format_instant
 from troth.receipts.checks import is_grader_path
 
 MAX_EVENTS_BYTES: Final = 16 * 1024 * 1024 - 256 * 1024
 """Bytes that the events may take in a record of at most 16 MiB (§13.2), compact, with room for its other members."""
 MAX_EFFECTS: Final = 20_000
-"""Effects listed; one that reaches a grader is always listed."""
+"""Effects listed beside those that reach a grader."""
+MAX_EFFECTS_BYTES: Final = 4 * 1024 * 1024
+"""Bytes that the effects may take in a record, and as many again for those that reach a grader: one of them decides."""
+_EFFECT_BYTES: Final = 80
+"""What an effect takes beside its names."""
 MAX_NOTES: Final = 200
 """Entries of each list of what was refused, escaped or not resolved."""
+
+MAX_NOTE: Final = 1000
+"""Characters of one such entry."""
 
 COALESCED: Final = frozenset({"write", "truncate", "chmod"})
 
@@ -79,6 +87,8 @@ class Notes:
 
     def add(self, text: str) -> None:
         """Add a sentence unless it is there."""
+        if len(text) > MAX_NOTE:
+            text = text[: MAX_NOTE - 1] + "…"
         if text in self._seen:
             return
         if len(self._seen) < MAX_NOTES:
@@ -121,6 +131,7 @@ class Journal:
         self._executed: list[_Row] = []
         self._effects: dict[tuple[str, Any], tuple[int, bool]] = {}
         self._count = 0
+        self._effects_bytes = [0, 0]
         self.effects_omitted = 0
         self.git_mutations = 0
         self.refused = Notes({})
@@ -174,9 +185,14 @@ class Journal:
         key = (kind, address if paths is None else paths)
         if key in self._effects:
             return
-        if len(self._effects) >= MAX_EFFECTS and not any(is_grader_path(path) for path in paths or ()):
+        decides = any(is_grader_path(path) for path in paths or ())
+        size = sum(map(string_size, paths or (address or "",))) + _EFFECT_BYTES
+        if self._effects_bytes[decides] + size > MAX_EFFECTS_BYTES or (
+            len(self._effects) >= MAX_EFFECTS and not decides
+        ):
             self.effects_omitted += 1
             return
+        self._effects_bytes[decides] += size
         self._effects[key] = (self._second(now), paths is None)
 
     def _next_id(self) -> str:

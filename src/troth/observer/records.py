@@ -9,7 +9,7 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any, Final
 
-from troth.core.canonical import record_bytes
+from troth.core.canonical import record_bytes, string_size
 from troth.core.digests import sha256_hex
 from troth.core.instants import format_instant
 from troth.observer.claims import Claims
@@ -81,7 +81,17 @@ def unattributed(
     changed |= {path for path in links if before.symlinks.get(path) != after.symlinks.get(path)}
     changed |= set(before.special) ^ set(after.special)
     changed |= {path for path in _moved(before, after) if protects(path) and not _only_renamed(path, before, report)}
-    return tuple(sorted(changed - touched))
+    return _bounded(sorted(changed - touched))
+
+
+def _bounded(names: Sequence[str]) -> tuple[str, ...]:
+    """Return as many names as the sensors' report has room for, and how many more there are."""
+    room = 1 << 20
+    for count, name in enumerate(names):
+        room -= string_size(name) + 1
+        if room < 0 and count:
+            return (*names[:count], f"and {len(names) - count} more")
+    return tuple(names)
 
 
 def _moved(before: Snapshot, after: Snapshot) -> set[str]:
@@ -285,7 +295,7 @@ def launch_receipt_record(
                     "tree_sha256": tree.digest,
                     "files": len(tree.files),
                     "symlinks": [{"path": path, "text": text} for path, text in tree.symlinks.items()],
-                    "special": [*tree.special, *tree.not_utf8, *tree.unreadable],
+                    "special": _bounded([*tree.special, *tree.not_utf8, *tree.unreadable]),
                 },
                 "join": {"unattributed": list(join)},
                 "external_effects": [effect.as_json() for effect in report.effects],

@@ -263,6 +263,11 @@ def count_tests(runner: Runner, report: bytes | None, output: bytes, *, own_repo
     return parse_totals(output) if runner == "unittest" else UNKNOWN
 
 
+def belies_exit(code: int, tests: Counts) -> bool:
+    """Tell whether a run ended with 0 although its own account has tests that failed: its exit is not the runner's."""
+    return code == 0 and tests.failed + tests.errors > 0
+
+
 def executed_nothing(runner: Runner, code: int, tests: Counts, *, own_report: bool) -> bool:
     """Tell whether a run is known to have executed no test (done records §13.5).
 

@@ -9,19 +9,31 @@ import hashlib
 import os
 import stat
 import tarfile
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Final, NamedTuple
 
+from troth.core.canonical import string_size
 from troth.core.digests import tree_digest
 from troth.core.errors import Place, Refused
+from troth.observer.folders import fits, walk
 
 OUTSIDE: Final = frozenset({".git", ".mentu"})
 """Top-level names that are no part of the tree."""
 
 MAX_FILES: Final = 120_000
 """Files a tree record can hold within the readers' 16 MiB (done records §13.2), with room for long names."""
+
+MAX_BYTES: Final = 15 << 20
+"""Bytes of a tree record's files: within the readers' 16 MiB when names are long."""
+
+MAX_BYTES_BESIDE: Final = 3 << 20
+"""Bytes of the links and special files that the sensors' report lists."""
+
+_DIGEST_BYTES: Final = 68
+_LINK_BYTES: Final = 20
+"""What entries take beside their names."""
 
 _BLOCK: Final = 1 << 20
 
@@ -92,6 +104,7 @@ def snapshot(
     special: list[str] = []
     odd: list[str] = []
     unreadable: list[str] = []
+    size = beside = 0
     base = os.fsencode(root)
     stack: list[bytes] = [b""]
     while stack:
@@ -117,6 +130,9 @@ def snapshot(
             except UnicodeDecodeError:
                 odd.append(path.decode("utf-8", "backslashreplace"))
                 continue
+            if not fits(path):
+                unreadable.append(f"{text[:200]}… ({len(path)} bytes, too long or too deep)")
+                continue
             try:
                 info = entry.stat(follow_symlinks=False)
                 if stat.S_ISDIR(info.st_mode):
@@ -124,6 +140,9 @@ def snapshot(
                 elif stat.S_ISLNK(info.st_mode):
                     target = os.readlink(os.path.join(base, path))
                     symlinks[text] = target.decode("utf-8", "backslashreplace")
+                    beside += string_size(text) + string_size(symlinks[text]) + _LINK_BYTES
+                    if beside > MAX_BYTES_BESIDE:
+                        raise _too_large(root, symlinks)
                 elif stat.S_ISREG(info.st_mode):
                     identity = Identity(info.st_dev, info.st_ino, info.st_size, info.st_mtime_ns, info.st_ctime_ns)
                     known = before is not None and before.identities.get(text) == identity
@@ -131,12 +150,16 @@ def snapshot(
                         before.files[text] if before is not None and known else _hash_file(os.path.join(base, path))
                     )
                     identities[text] = identity
-                    if len(files) > max_files:
+                    size += string_size(text) + _DIGEST_BYTES
+                    if len(files) > max_files or size > MAX_BYTES:
                         raise _too_large(root, files)
                     if progress is not None and len(files) % 500 == 0:
                         progress(len(files))
                 else:
                     special.append(text)
+                    beside += string_size(text)
+                    if beside > MAX_BYTES_BESIDE:
+                        raise _too_large(root, special)
             except OSError:
                 unreadable.append(text)
     return Snapshot(
@@ -153,7 +176,7 @@ def links_outside(root: Path) -> dict[str, str]:
     """Return the symbolic links beneath what is no part of the tree: name to target (as the file system has them)."""
     found: dict[str, str] = {}
     for top in OUTSIDE - {".mentu"}:
-        for folder, names, files in os.walk(root / top):
+        for folder, names, files in walk(str(root / top)):
             for name in (*names, *files):
                 path = os.path.join(folder, name)
                 if os.path.islink(path):
@@ -161,7 +184,7 @@ def links_outside(root: Path) -> dict[str, str]:
     return found
 
 
-def _too_large(root: Path, files: Mapping[str, str]) -> Refused:
+def _too_large(root: Path, files: Collection[str]) -> Refused:
     counts: dict[str, int] = {}
     for path in files:
         top = path.split("/", 1)[0]
