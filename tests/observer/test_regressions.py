@@ -365,3 +365,20 @@ def test_records_of_long_names_stay_within_their_bound(tmp_path: Path) -> None:
 def test_an_exit_that_its_own_account_speaks_against(code: int, tests: Counts, belied: bool) -> None:
     """Code under test can end the runner with 0 when the tests have failed already."""
     assert belies_exit(code, tests) is belied
+
+
+# --- how troth itself was started ---
+
+
+def test_what_was_inherited_does_not_decide_how_programs_end(tmp_path: Path) -> None:
+    """With the end of children ignored, a program that fails would seem to have ended with 0."""
+    probe = (
+        "import subprocess, sys\nfrom troth.cli import main\n"
+        "def asked(): print(subprocess.run([sys.executable, '-c', 'raise SystemExit(3)']).returncode); open('x', 'w')\n"
+        "main.main = asked\nmain.console()\n"
+    )
+    start = "import os, signal, sys; signal.signal(signal.SIGCHLD, signal.SIG_IGN); os.umask(0o777)\n"
+    words = [sys.executable, "-c", start + "os.execv(sys.argv[1], sys.argv[1:])", sys.executable, "-c", probe]
+    done = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.stdout == "3\n", done.stderr
+    assert (tmp_path / "x").stat().st_mode & 0o777 == 0o600

@@ -141,7 +141,22 @@ def main(argv: Sequence[str] | None = None) -> int:
 def console() -> None:
     """Entry point of the installed script."""
     _fill_standard_streams()
+    _forget_inherited()
     sys.exit(main())
+
+
+def _forget_inherited() -> None:
+    """Undo what whoever started us left in force and nothing of ours could work with.
+
+    Where the end of children is ignored, every program we start seems to have ended with 0; with a mask that takes
+    permissions from their owner, what we write could not be read.
+    """
+    import os
+    import signal
+
+    if hasattr(signal, "SIGCHLD"):
+        signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+    os.umask(os.umask(0o077) & 0o077)
 
 
 def _fill_standard_streams() -> None:
