@@ -229,6 +229,20 @@ def test_a_process_that_dies_opening_costs_coverage_where_it_could_have_changed_
     assert bool(report.unresolved) is matters
 
 
+def test_a_thread_that_starts_a_program_while_the_first_one_waits(watch: Watch) -> None:
+    seen = watch(
+        LIBC + "import time\n"
+        "if os.fork() == 0:\n"
+        "    threading.Thread(target=os.execv, args=('/usr/bin/touch', ['touch', 'made'])).start()\n"
+        "    time.sleep(9)\n"
+        "os.wait()"
+    )
+    assert seen.complete, seen.observed.coverage_faults
+    (started,) = [event for event in seen.observation["events"] if event.get("argv") == ["touch", "made"]]
+    (made,) = [event for event in seen.observation["events"] if event.get("path") == "made"]
+    assert (started["exit"], made["origin"]) == (0, started["id"])
+
+
 def test_a_number_too_large_to_change_by_one_is_changed() -> None:
     made = {mutation.after for mutation in mutations("m.py", b"limit = 1e17\nhalf = 0.5\n")}
     assert made == {"5e+16", "1.5"}
@@ -333,7 +347,7 @@ def test_what_is_too_deep_to_be_copied_is_not_read_and_told(tmp_path: Path) -> N
     remove_tree(tmp_path / "copy")
 
 
-def test_an_agent_that_digs_ends_in_a_verdict_and_not_in_a_fault_of_ours(watch: Watch) -> None:
+def test_an_agent_that_digs_ends_in_a_verdict_and_not_in_a_fault_of_ours(watch: Watch, tmp_path: Path) -> None:
     dig = (
         "import os\nfor place in (os.path.join(os.getcwd(), 'src'), '/tmp'):\n    os.chdir(place)\n"
         "    for _ in range(1500):\n        os.mkdir('d' * 20); os.chdir('d' * 20)\n"
@@ -342,6 +356,8 @@ def test_an_agent_that_digs_ends_in_a_verdict_and_not_in_a_fault_of_ours(watch: 
     assert seen.exit == 0
     assert not seen.complete
     assert max(map(len, seen.observed.files.values())) <= 16 << 20
+    for folder in tmp_path.iterdir():
+        remove_tree(folder)
 
 
 def test_records_of_long_names_stay_within_their_bound(tmp_path: Path) -> None:

@@ -120,6 +120,7 @@ _RESTARTS: Final = re.compile(rb"\) *= \? ERESTART[A-Z_]+ \([^()<>]*\)$")
 _NUMBER_RESULT: Final = re.compile(rb"\) *= (\d{1,10}(?: /\* \d{1,10} in strace's PID NS \*/)?)$")
 _WRITTEN: Final = re.compile(rb"\) *= (\d+|\?)$")
 _EXECS: Final = frozenset({b"execve", b"execveat"})
+_RENUMBERED: Final = re.compile(rb" <pid changed to \d{1,10} \.\.\.>$")
 _UNREADABLE: Final = b"???"
 _NEVER_MADE: Final = re.compile(rb"\?\?\?\( *\) *= \?$")
 _REFUSALS: Final = frozenset({b"EPERM", b"EACCES", b"EROFS"})
@@ -171,6 +172,11 @@ class _Reader:
             return True
         if found is _Class.SKIP:
             return True
+        if found is _Class.PROCESS and text.endswith(b" ...>"):
+            # A thread has taken over its process: what follows of it comes under the first thread's number.
+            partial, changed = _RENUMBERED.subn(b"", text)
+            self.halves[pid] = (name, partial, None)
+            return bool(changed)
         if found is _Class.CLONE:
             return self.returned(self.clone(task, text), text)
         return self.call(task, name, found, text)
