@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -15,15 +16,19 @@ from support.tracing import TAIL, lines, read
 from support.watching import Watch, watch, workspace
 from troth.core.errors import Refused
 from troth.observer.copies import copy_workspace
+from troth.observer.events import TraceReport
 from troth.observer.folders import remove_tree, walk
 from troth.observer.mutation import mutations
 from troth.observer.observe import check_workspace
 from troth.observer.reading import read_steps
+from troth.observer.records import unattributed
 from troth.observer.runners import Counts, belies_exit
-from troth.observer.tree import snapshot
+from troth.observer.tree import Snapshot, snapshot
 
 __all__ = ["watch", "workspace"]
 pytestmark = [needs_observer, pytest.mark.observer]
+
+NOTHING = TraceReport((), (), (), (), (), 0, "complete", 0, (), 0, 0, None)
 
 LIBC = """
 import ctypes, mmap, os, subprocess, sys, threading
@@ -160,6 +165,8 @@ HONEST = {
 
 @pytest.mark.parametrize("way", HONEST)
 def test_its_honest_twin_does_not(watch: Watch, way: str) -> None:
+    if way == "git" and shutil.which("git") is None:
+        pytest.skip("git is not installed")
     seen = watch(LIBC + HONEST[way])
     assert seen.exit == 0
     assert seen.complete, seen.observed.coverage_faults
@@ -358,6 +365,12 @@ def test_an_agent_that_digs_ends_in_a_verdict_and_not_in_a_fault_of_ours(watch: 
     assert max(map(len, seen.observed.files.values())) <= 16 << 20
     for folder in tmp_path.iterdir():
         remove_tree(folder)
+
+
+def test_a_folder_that_was_shut_is_not_told_as_changes_of_what_is_in_it() -> None:
+    before = Snapshot({"docs/a": "0" * 64, "docsy": "1" * 64, "src/b": "2" * 64})
+    after = Snapshot({}, unreadable=("docs",))
+    assert unattributed(before, after, NOTHING) == ("docsy", "src/b")
 
 
 def test_records_of_long_names_stay_within_their_bound(tmp_path: Path) -> None:

@@ -147,7 +147,7 @@ def draft_of(chance: random.Random) -> Draft:
         lambda: draft.add_events(event(9, "rename", path="src/b.py", target="setup.cfg")),
         lambda: draft.claim({"id": "c1", "argv": TEST, "exit": 0}, {"id": "c2", "argv": LINT, "exit": 1}),
         draft.claim,
-        lambda: draft.values["observation"].update(coverage="unknown"),
+        lambda: (draft.values["observation"].update(coverage="unknown"), draft.values["observation"].pop("gaps", None)),
         lambda: draft.values["observation"].update(coverage="incomplete", gaps=[{"start": at(0), "end": at(9)}]),
         lambda: draft.values["launch_receipt"].update(coverage="incomplete"),
         lambda: draft.values["launch_receipt"]["sensors"]["join"].update(unattributed=chance.choice([0, 1, ["x"]])),

@@ -7,7 +7,7 @@ import random
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from receipts.faults import put
@@ -133,6 +133,7 @@ def test_an_overstated_coverage_is_not_put_into_a_receipt_that_names_the_launch(
 
 @settings(max_examples=60, deadline=None)
 @given(st.integers(min_value=0, max_value=2**48))
+@example(6895)
 def test_any_sound_run_gets_a_valid_receipt(seed: int) -> None:
     draft = draft_of(random.Random(seed))
     files = draft.seal()

@@ -81,7 +81,8 @@ def unattributed(
     changed |= {path for path in links if before.symlinks.get(path) != after.symlinks.get(path)}
     changed |= set(before.special) ^ set(after.special)
     changed |= {path for path in _moved(before, after) if protects(path) and not _only_renamed(path, before, report)}
-    return _bounded(sorted(changed - touched))
+    shut = tuple(path + "/" for path in after.unreadable)  # told as such; what is in there is not known to have changed
+    return _bounded(sorted(path for path in changed - touched if not path.startswith(shut)))
 
 
 def _bounded(names: Sequence[str]) -> tuple[str, ...]:
