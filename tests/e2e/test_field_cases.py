@@ -20,6 +20,7 @@ from support.observing import needs_observer
 from support.project import (
     CLAIM,
     CONTRACT,
+    FILES,
     HEAD,
     HONEST,
     MEND,
@@ -168,6 +169,49 @@ def test_a_file_that_a_runner_loads_by_itself_is_a_violation_where_it_is_new(
     assert result["sentence"] == f"{name} was created during the run."
     assert decisions(result)["acceptance_observed/v1"] == "acceptance_failed_in_verifier"
     assert any("(2 tests run, 1 passed" in line for line in result["notes"])
+
+
+PLUGIN = "[pytest11]\ncheer = cheer\n"
+
+
+@pytest.mark.parametrize(
+    "plant",
+    [
+        "os.mkdir('cheer.egg-info'); open('cheer.egg-info/entry_points.txt', 'w').write(LIST)",
+        pytest.param(
+            "os.mkdir('meta'); open('meta/entry_points.txt', 'w').write(LIST); os.symlink('meta', 'cheer-1.Dist-Info')",
+            marks=pytest.mark.slow,
+        ),
+    ],
+)
+def test_a_plugin_that_package_metadata_announces_is_not_loaded_by_the_separate_run(
+    pytest_project: Project, plant: str
+) -> None:
+    """New auto-loaded runner file by another name: a package's metadata in the workspace makes pytest load a plugin."""
+    script = f"import os\nLIST = {PLUGIN!r}\nopen('cheer.py', 'w').write({HOOK!r})\n{plant}\n"
+    result = pytest_project.run(None, script).json
+    assert reason(result) == ("contradicted", "acceptance_failed_in_verifier")
+    told = "\n".join(result["notes"])
+    assert "a package's list of plugins, put back before grading: cheer" in told
+    assert "(2 tests run, 1 passed" in told
+
+
+def test_a_plugin_that_the_sealed_project_had_is_still_loaded(tmp_path: Path) -> None:
+    """The honest twin: a project installed in place has such metadata, and its tests may need the plugin."""
+    root = tmp_path / "project"
+    root.mkdir()
+    files = {
+        **FILES,
+        "cheer.py": "import pytest\n@pytest.fixture\ndef cheer():\n    return 4\n",
+        "cheer.egg-info/entry_points.txt": PLUGIN,
+        "tests/test_app.py": "from src import app\n\n\ndef test_double(cheer):\n    assert app.double(2) == cheer\n",
+    }
+    contract = CONTRACT.replace('"-m", "unittest", "-q", "tests.test_app"', '"-m", "pytest", "-q", "tests"')
+    own = lay_out(root, contract.replace("max = 4", "max = 1"), files)
+    bent = "open('cheer.egg-info/entry_points.txt', 'a').write('more = nothing_there\\n')\n"
+    result = own.run(None, MEND + bent).json
+    assert reason(result) == ("supported", "done_checks_supported")
+    assert "put back before grading: cheer.egg-info/entry_points.txt" in "\n".join(result["notes"])
 
 
 def test_skip_markers_are_a_violation_and_the_sealed_tests_are_what_runs(project: Project) -> None:

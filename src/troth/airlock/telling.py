@@ -117,6 +117,8 @@ def _about_grade(report: Mapping[str, Any]) -> list[str]:
     lines = []
     if report.get("put_back"):
         lines.append(f"put back before grading: {_names(report['put_back'])}")
+    if report.get("plugin_lists_put_back"):
+        lines.append(f"a package's list of plugins, put back before grading: {_names(report['plugin_lists_put_back'])}")
     for command in report.get("commands", ()):
         lines.append(_about_command(command))
         against = command.get("against_sealed") or {}

@@ -37,6 +37,12 @@ SHADOWS: Final[Mapping[Runner, tuple[str, ...]]] = {
 
 BYTECODE: Final = "__pycache__"
 
+PLUGIN_LISTS: Final = "entry_points.txt"
+"""The file of a package's metadata that makes pytest import plugins, wherever it stands on the interpreter's path."""
+
+METADATA: Final = (".egg-info", ".dist-info")
+"""Endings, in any case, of the folders that the interpreter takes for a package's metadata."""
+
 _ENVIRONMENT_MARK: Final = "pyvenv.cfg"
 _MOST_CONFTEST_PLACES: Final = 200
 
@@ -45,6 +51,17 @@ def _parents(path: str) -> list[str]:
     """Return the folders above a path, from the root (``""``) down."""
     parts = path.split("/")[:-1]
     return ["", *("/".join(parts[: count + 1]) for count in range(len(parts)))]
+
+
+def is_metadata(segment: str) -> bool:
+    """Tell whether a name is that of a package's metadata folder."""
+    return segment.lower().endswith(METADATA)
+
+
+def names_plugins(path: str) -> bool:
+    """Tell whether what stands at a path can make a runner load plugins: a list of them, or a link to metadata."""
+    folder, _, name = path.rpartition("/")
+    return is_metadata(name) or (name == PLUGIN_LISTS and is_metadata(folder.rpartition("/")[2]))
 
 
 def folders_of(files: Iterable[str]) -> set[str]:

@@ -1,8 +1,9 @@
 """Grading: the contract's acceptance commands on a copy of the final tree, in a sandbox of their own.
 
 The copy has the contract's protected paths, and everything beneath them, as the sealed start had it; whatever was
-planted there is gone, and so are caches. Every run has a copy of its own, so commands do not build on each other. What
-is written down is what the commands did (done records §4.5, §13.5, §13.10); nothing here decides.
+planted there is gone, and so are caches, and the lists by which the metadata of a package makes a runner load plugins.
+Every run has a copy of its own, so commands do not build on each other. What is written down is what the commands did
+(done records §4.5, §13.5, §13.10); nothing here decides.
 
 Limits, told in the report: the tests run the workspace's own code in one process with the runner, so code that is bent
 on it can forge a runner's account of itself. An account can only take a result away here, it never makes one.
@@ -22,6 +23,7 @@ from typing import Any, Final
 from troth.core.canonical import record_bytes
 from troth.core.digests import sha256_hex
 from troth.core.errors import Place, Refused
+from troth.observer.autoload import names_plugins
 from troth.observer.commands import Bench, CommandRun, run_command
 from troth.observer.contract_source import RunLimits
 from troth.observer.copies import CACHES, copy_workspace, differing, marks_of_protected, put_back
@@ -93,6 +95,8 @@ class _Ground:
             copy = place / "copy"
             copy_workspace(self.final_tree, self.tree, copy)
             reset(copy, self.start, self.entries)
+            for name in _plugin_lists(self.tree):
+                put_back(copy, self.start, name)
             before = marks_of_protected(copy, self.entries)
             run = run_command(self.bench, copy, command.argv)
             after = marks_of_protected(copy, self.entries)
@@ -191,6 +195,15 @@ def reset(copy: Path, start: Path, entries: Sequence[Entry]) -> None:
         put_back(copy, start, entry.path)
 
 
+def _plugin_lists(tree: Snapshot) -> list[str]:
+    return sorted(name for name in (*tree.files, *tree.symlinks) if names_plugins(name))
+
+
+def _told_of_plugins(final: Snapshot, start: Snapshot) -> list[str]:
+    lists = _plugin_lists(final)
+    return [name for name in lists if name in final.symlinks or final.files[name] != start.files.get(name)]
+
+
 def _told_of_tree(final: Snapshot, start: Snapshot, entries: Sequence[Entry]) -> dict[str, Any]:
     """Return what was put back, in names: what the agent's tree had otherwise beneath the protected paths."""
 
@@ -210,6 +223,7 @@ def _told_of_tree(final: Snapshot, start: Snapshot, entries: Sequence[Entry]) ->
                 if segment in CACHES
             }
         ),
+        "plugin_lists_put_back": _told_of_plugins(final, start),
         "hides_a_standard_module": sorted(
             name
             for name in final.files
@@ -240,7 +254,8 @@ def grade(
     Args:
         contract_bytes: the very bytes of the sealed contract.
         final_tree: the workspace as the agent left it; nothing in it is changed or run in place.
-        sealed_start: a folder with the protected paths as they were before the run.
+        sealed_start: a folder with the protected paths, and the lists of plugins (:func:`names_plugins`), as they were
+            before the run.
         tree_sha256: the final tree record's digest; the folder has to have it still.
         claim_id: the claim that is graded.
         invocation_id: the run that is graded.

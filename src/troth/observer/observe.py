@@ -16,6 +16,7 @@ from typing import Any, Final
 from troth.core.errors import Place, Refused
 from troth.core.instants import Clock, system_clock
 from troth.observer import records as rec
+from troth.observer.autoload import names_plugins
 from troth.observer.claims import MAX_BYTES as MAX_CLAIMS
 from troth.observer.claims import Claims, read_claims
 from troth.observer.events import TraceReport, read_trace
@@ -214,7 +215,12 @@ def observe(request: Request, *, clock: Clock = system_clock, tell: Callable[[st
     outside = links_outside(workspace)
     tarball = tarball_digest(workspace, before)
     sealed_start = request.private / "start"
-    copy_tree(workspace, before, sealed_start, only=request.protects)
+
+    def keep(path: str) -> bool:
+        # What a link leads to may change without the link, so a link is no list of plugins to go back to.
+        return request.protects(path) or (path in before.files and names_plugins(path))
+
+    copy_tree(workspace, before, sealed_start, only=keep)
     claims_inside = request.private / "claims.jsonl"
     claims_inside.touch(mode=0o600, exist_ok=False)
     spec = _spec(request)
