@@ -141,7 +141,7 @@ CASES = [
     (_nothing, ["status", "--store", "/no/such/folder"], "E_NO_LEDGER", 2),
     (_nothing, ["capture", "x", "--store", "/no/such/folder/ledger"], "E_NO_WORKSPACE", 2),
     (_nothing, ["status", "--store", ".."], "E_NO_WORKSPACE", 2),
-    (_nothing, ["status", "--store", "postgresql://localhost/x"], "E_UNSUPPORTED", 2),
+    (_nothing, ["status", "--store", "mysql://localhost/x"], "E_UNSUPPORTED", 2),
     (_nothing, ["init", "no/such/folder"], "E_NO_FOLDER", 2),
     (_nothing, ["init", "--workspace", "a b"], "E_USAGE", 2),
     (_nothing, ["verify", "/dev/null"], "E_NOT_REGULAR", 2),
@@ -212,7 +212,7 @@ def test_a_busy_ledger_is_told_apart(tmp_path: Path, troth: Shell, monkeypatch: 
     from troth.stores import jsonl
 
     real = jsonl.JsonlStore.open
-    monkeypatch.setattr(jsonl.JsonlStore, "open", lambda where, **more: real(where, wait_seconds=0.05, **more))
+    monkeypatch.setattr(jsonl.JsonlStore, "open", lambda where, **more: real(where, **{**more, "wait_seconds": 0.05}))
     before = fingerprint(tmp_path)
     with WriteLock(tmp_path / "space" / ".mentu" / ".lock", 1):
         said = troth("capture", "x")

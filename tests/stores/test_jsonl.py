@@ -18,6 +18,7 @@ from troth.ledger.operations import Candidate
 from troth.stores import jsonl, lines, memory
 from troth.stores.jsonl import JsonlStore, Note
 from troth.stores.lock import WriteLock
+from troth.stores.opening import open_store
 
 
 def _lines(store: JsonlStore) -> list[bytes]:
@@ -429,7 +430,7 @@ def test_a_store_is_opened_by_folder_file_or_search(tmp_path: Path, monkeypatch:
 
 def test_a_store_of_another_kind_is_refused(tmp_path: Path) -> None:
     with pytest.raises(Refused) as caught:
-        JsonlStore.open("postgresql://localhost/ledger")
+        open_store("mysql://localhost/ledger")
     assert caught.value.code == "E_UNSUPPORTED"
     with pytest.raises(Refused) as caught:
         JsonlStore.open(tmp_path)
@@ -516,3 +517,10 @@ def test_rows_of_a_replaced_file_are_refused(tmp_path: Path) -> None:
     store.ledger_file.write_bytes(b"")
     with pytest.raises(Refused, match="replaced"):
         rows[0]
+
+
+def test_the_lines_joined_are_the_file(tmp_path: Path) -> None:
+    store = fresh(tmp_path)
+    for data in (b"", b"a", b"\n\nx\r\n", b"y" * ((1 << 20) + 40) + b"\nrest"):
+        store.ledger_file.write_bytes(data)
+        assert b"".join(store.lines()) == data

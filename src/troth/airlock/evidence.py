@@ -11,7 +11,7 @@ from typing import Any, Final
 from troth.core.errors import Refused
 from troth.ledger.operations import Candidate
 from troth.ledger.trust import components, creation_trust
-from troth.stores.jsonl import JsonlStore
+from troth.stores.protocol import LedgerStore
 
 WITNESS: Final = "system:witness"
 """Who captures receipts (design page, actors of a run)."""
@@ -25,7 +25,7 @@ def key_of(run_id: str, what: str = "") -> str:
     return f"run:{run_id}:{what}" if what else f"run:{run_id}"
 
 
-def append_once(store: JsonlStore, source_key: str, candidate: Candidate, trust: dict[str, Any] | None = None) -> str:
+def append_once(store: LedgerStore, source_key: str, candidate: Candidate, trust: dict[str, Any] | None = None) -> str:
     """Append a row unless its key is there already, and return the id.
 
     Raises:

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from troth.ledger.replay import Commitment
     from troth.observer.observe import Request
     from troth.observer.tree import Snapshot
-    from troth.stores.jsonl import JsonlStore
+    from troth.stores.protocol import LedgerStore
     from troth.stores.workspace import Workspace
 
 VERIFIER: Final = f"urn:troth:verifier:{__version__}"
@@ -123,7 +123,7 @@ class _Bench:
     """What every stage of a run needs."""
 
     workspace: Workspace
-    store: JsonlStore
+    store: LedgerStore
     runs: Runs
     show: tuple[int, int] | None
     tell: Tell
@@ -144,7 +144,7 @@ class _Ready:
 
 def run_commitment(
     workspace: Workspace,
-    store: JsonlStore,
+    store: LedgerStore,
     *,
     commitment: str | None,
     new: str | None,
@@ -197,7 +197,7 @@ def run_commitment(
 
 def resume_run(
     workspace: Workspace,
-    store: JsonlStore,
+    store: LedgerStore,
     word: str,
     *,
     show: tuple[int, int] | None,
@@ -325,7 +325,7 @@ def _commit_new(bench: _Bench, asked: RunState, text: str) -> str:
     return append_once(bench.store, key_of(asked.id, "commitment"), row)
 
 
-def _claim(store: JsonlStore, commitment: str, actor: str) -> None:
+def _claim(store: LedgerStore, commitment: str, actor: str) -> None:
     found = store.read().state.commitments[commitment]
     if found.state == "claimed" and found.owner == actor:
         return  # reopened work, or a second attempt: it is the actor's already

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from troth.ledger.replay import Anomaly, Commitment
     from troth.ledger.rows import Row
     from troth.stores.index import Summary
-    from troth.stores.jsonl import JsonlStore
+    from troth.stores.protocol import LedgerStore
     from troth.stores.snapshot import Snapshot
     from troth.stores.workspace import Workspace
 
@@ -424,7 +424,7 @@ def verify_cmd(
     return 0 if found.ok else 1
 
 
-def _remarks(ledger: JsonlStore) -> list[Warning_]:
+def _remarks(ledger: LedgerStore) -> list[Warning_]:
     """Return what a reader warns of beyond integrity (ledger spec §2, §8); it looks at every row once more."""
     from troth.ledger.remarks import Remarks
 
@@ -478,12 +478,12 @@ def import_cmd(file: Path, store: str | None, as_json: bool) -> int:
             }
         )
     else:
-        say(f"{len(rows)} rows imported into {printable(str(ledger.ledger_file))}; {found.summary()}")
+        say(f"{len(rows)} rows imported into {printable(ledger.location)}; {found.summary()}")
         _tell_anomalies(anomalies[:ANOMALIES_SHOWN], len(anomalies))
     return 0 if found.ok else 1
 
 
-def _refuse_itself(ledger: JsonlStore, file: Path) -> None:
+def _refuse_itself(ledger: LedgerStore, file: Path) -> None:
     with suppress(OSError):  # what cannot be looked at is not read or written either, and refused there
-        if file.samefile(ledger.ledger_file):
+        if file.samefile(ledger.location):
             raise Refused("E_USAGE", "a ledger cannot be imported into itself")

@@ -12,7 +12,7 @@ from troth.cli.answer import note, printable
 from troth.core.errors import Refused
 
 if TYPE_CHECKING:
-    from troth.stores.jsonl import JsonlStore
+    from troth.stores.protocol import LedgerStore
     from troth.stores.workspace import Workspace
 
 _F = TypeVar("_F", bound=Callable[..., Any])
@@ -80,24 +80,24 @@ class Notes(list[tuple[str, str]]):
         return [{"warning": code, "message": text} for code, text in self]
 
 
-def open_ledger(where: str | None, notes: Notes | None = None) -> JsonlStore:
+def open_ledger(where: str | None, notes: Notes | None = None) -> LedgerStore:
     """Open the ledger that ``--store`` names, or the one found upward from the current folder.
 
     Raises:
         Refused: there is none, or its settings cannot be read.
     """
-    from troth.stores.jsonl import JsonlStore
+    from troth.stores import opening
 
-    return JsonlStore.open(where, notify=Notes() if notes is None else notes)
+    return opening.open_store(where, notify=Notes() if notes is None else notes)
 
 
-def open_store(where: str | None, notes: Notes | None = None) -> tuple[Workspace | None, JsonlStore]:
+def open_store(where: str | None, notes: Notes | None = None) -> tuple[Workspace | None, LedgerStore]:
     """Open the ledger as :func:`open_ledger` does, and return its workspace too; a bare file has none."""
     store = open_ledger(where, notes)
     return store.space, store
 
 
-def acting(actor: str | None, store: JsonlStore) -> str:
+def acting(actor: str | None, store: LedgerStore) -> str:
     """Return who acts: the option, else ``TROTH_ACTOR``, else the workspace's settings, else ``human:<login>``.
 
     Raises:

@@ -12,7 +12,7 @@ from __future__ import annotations
 import os
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -36,42 +36,16 @@ from troth.stores.durable import (
     replace_whole,
     sync_file,
 )
-from troth.stores.lines import blocks
+from troth.stores.lines import KEPT, blocks
 from troth.stores.lock import WAIT_SECONDS, WriteLock
 from troth.stores.memory import Identity, Memory, identity, identity_at
-from troth.stores.snapshot import Rows, Snapshot, well_formed
+from troth.stores.protocol import Note, Notify, Progress, no_progress, quiet
+from troth.stores.snapshot import FileRows, Snapshot, well_formed
 
 RE_READ_SECONDS: Final = 0.05
 """A reader that meets half a row waits this long and looks once more: a writer may have been at work."""
 
 TORN: Final = "torn-"
-
-
-class Note(str):
-    """A sentence for a person about something that happened on the way, with a stable ``code``."""
-
-    __slots__ = ("code",)
-    code: str
-
-    def __new__(cls, code: str, text: str) -> Note:
-        """Return the sentence."""
-        note = super().__new__(cls, text)
-        note.code = code
-        return note
-
-
-Notify = Callable[[str], None]
-
-
-Progress = Callable[[int, int], None]
-
-
-def _quiet(_: str) -> None:
-    pass
-
-
-def _no_progress(_: int, __: int) -> None:
-    pass
 
 
 class JsonlStore:
@@ -102,7 +76,7 @@ class JsonlStore:
         clock: Clock = system_clock,
         random_hex: RandomHex = system_random,
         wait_seconds: float = WAIT_SECONDS,
-        notify: Notify = _quiet,
+        notify: Notify = quiet,
     ) -> None:
         self.ledger_file = ledger_file
         self.lock_file = lock_file if lock_file is not None else lock_beside(ledger_file)
@@ -127,23 +101,16 @@ class JsonlStore:
         clock: Clock = system_clock,
         random_hex: RandomHex = system_random,
         wait_seconds: float = WAIT_SECONDS,
-        notify: Notify = _quiet,
+        notify: Notify = quiet,
     ) -> JsonlStore:
         """Open a ledger: a file, a workspace folder, or ``None`` to search upward from the current folder.
 
         A ledger file inside ``.mentu`` is governed by the settings beside it (ledger spec §16, Verify).
 
         Raises:
-            Refused: ``E_NO_WORKSPACE``, ``E_CONFIG``, ``E_UNSUPPORTED`` for a kind of store this version lacks.
+            Refused: ``E_NO_WORKSPACE``, ``E_CONFIG``.
         """
         if isinstance(where, str):
-            scheme = where.partition("://")[0]
-            if scheme != where:
-                raise Refused(
-                    "E_UNSUPPORTED",
-                    f"this version has no store of the kind {scheme}://",
-                    remedy="Name a file or folder.",
-                )
             where = Path(where)
         if where is None:
             space: places.Workspace | None = places.find_workspace(places.here())
@@ -171,6 +138,11 @@ class JsonlStore:
         store.space = space
         return store
 
+    @property
+    def location(self) -> str:
+        """Return the file's path."""
+        return str(self.ledger_file)
+
     # Reading ---------------------------------------------------------------------------------------------------
 
     def verify(
@@ -179,7 +151,7 @@ class JsonlStore:
         expect_head: str | None = None,
         expect_rows: int | None = None,
         workers: int | None = None,
-        progress: Progress = _no_progress,
+        progress: Progress = no_progress,
     ) -> Verification:
         """Verify the whole file from its first byte; nothing remembered is used (ledger spec §4, Verifier).
 
@@ -254,6 +226,19 @@ class JsonlStore:
             finally:
                 os.close(fd)
             return self._snapshot(memory, lambda: verification)
+
+    def lines(self) -> Iterator[bytes]:
+        """Yield the file's bytes, a line with its LF at a time; of a line too long to be a row several pieces.
+
+        Raises:
+            Refused: as :meth:`read`.
+        """
+        with os.fdopen(self._open(os.O_RDONLY), "rb") as file:
+            try:
+                while piece := file.readline(KEPT):
+                    yield piece
+            except OSError as fault:
+                raise self._unreadable(fault) from None
 
     def summary(self) -> index.Summary:
         """Return what ``status`` tells, from the throw-away index where the file is unchanged since.
@@ -471,7 +456,7 @@ class JsonlStore:
 
     def _snapshot(self, memory: Memory, verified: Callable[[], Verification]) -> Snapshot:
         return Snapshot(
-            Rows(self.ledger_file, memory.starts, memory.lines, memory.size, memory.count),
+            FileRows(self.ledger_file, memory.starts, memory.lines, memory.size, memory.count),
             memory.replay.state,
             verified,
         )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from abc import abstractmethod
 from array import array
 from bisect import bisect_right
 from collections.abc import Callable, Iterator, Sequence
@@ -36,7 +37,19 @@ def well_formed(raw: bytes, line: int) -> bool:
 
 
 class Rows(Sequence[Row]):
-    """The well-formed rows of a ledger in file order, read again and parsed when they are asked for.
+    """The well-formed rows of a ledger in order, read again and parsed when they are asked for."""
+
+    @abstractmethod
+    def at_line(self, line: int) -> Row:
+        """Return the row of a physical line.
+
+        Raises:
+            KeyError: no well-formed row stands there.
+        """
+
+
+class FileRows(Rows):
+    """The rows of a ledger file.
 
     Args:
         path: the ledger.

@@ -1,0 +1,114 @@
+"""What a store of a ledger is: the few operations that every face uses, whatever holds the rows.
+
+:class:`troth.stores.jsonl.JsonlStore` keeps them in a JSON Lines file, the default and the form of exchange,
+:class:`troth.stores.postgres.store.PostgresStore` in a database. Both hold the same bytes of each row, so hashes,
+heads and faults are the same; one suite of tests is passed by both.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol
+
+if TYPE_CHECKING:
+    from troth.ledger.chain import Verification
+    from troth.ledger.operations import Candidate
+    from troth.stores.index import Summary
+    from troth.stores.snapshot import Snapshot
+    from troth.stores.workspace import Config, Workspace
+
+
+class Note(str):
+    """A sentence for a person about something that happened on the way, with a stable ``code``."""
+
+    __slots__ = ("code",)
+    code: str
+
+    def __new__(cls, code: str, text: str) -> Note:
+        """Return the sentence."""
+        note = super().__new__(cls, text)
+        note.code = code
+        return note
+
+
+Notify = Callable[[str], None]
+"""Takes sentences for a person, each a :class:`Note`."""
+
+Progress = Callable[[int, int], None]
+"""Told how much is done and how much there is, now and then; the unit is the store's own."""
+
+
+def quiet(_: str) -> None:
+    """Take a sentence and tell nobody."""
+
+
+def no_progress(_: int, __: int) -> None:
+    """Take a measure and show nothing."""
+
+
+class LedgerStore(Protocol):
+    """One ledger, open.
+
+    ``workspace`` is the name written into new rows (``None``: the newest row's), ``unhashed_prefix`` the exact
+    number of unhashed rows permitted (``None``: any), ``space`` the local workspace folder, if there is one, and
+    ``config`` its settings. ``location`` names the ledger in messages and holds no secret.
+    """
+
+    workspace: str | None
+    unhashed_prefix: int | None
+    config: Config
+    space: Workspace | None
+    notify: Notify
+
+    @property
+    def location(self) -> str:
+        """Return what names the ledger in messages."""
+
+    def verify(
+        self,
+        *,
+        expect_head: str | None = None,
+        expect_rows: int | None = None,
+        workers: int | None = None,
+        progress: Progress = no_progress,
+    ) -> Verification:
+        """Verify every row from the first on; nothing remembered is used (ledger spec §4, Verifier)."""
+
+    def read(self) -> Snapshot:
+        """Return what the ledger says now: verified and replayed; faults are told in its verification."""
+
+    def summary(self) -> Summary:
+        """Return what ``status`` tells."""
+
+    def append(
+        self, candidate: Candidate, *, engine_trust: dict[str, Any] | None = None, seen: str | None = None
+    ) -> dict[str, Any]:
+        """Append one row and return it, complete, once it is durable (ledger spec §5)."""
+
+    def append_with(
+        self,
+        build: Callable[[Snapshot], Candidate | tuple[Candidate, dict[str, Any] | None]],
+        *,
+        seen: str | None = None,
+    ) -> dict[str, Any]:
+        """Append the row that ``build`` decides on while nobody else can write."""
+
+    def rehearse(self, build: Callable[[Snapshot], Candidate]) -> None:
+        """Refuse what :meth:`append_with` would refuse now; nothing is locked, written or promised."""
+
+    def lines(self) -> Iterator[bytes]:
+        """Yield the ledger's bytes as they stand in a JSON Lines file; joined, they are that file.
+
+        Each piece is a line with its LF. The last line of a file may lack it, and of a line too long to be a row
+        several pieces come.
+        """
+
+    def fill(self, rows: Sequence[dict[str, Any]]) -> None:
+        """Write complete, chained rows into a ledger that holds none, all of them or nothing (``E_NOT_EMPTY``)."""
+
+    def repair_tail(self) -> Path | None:
+        """Set a torn last line aside and return where it went; refused where no line can be torn."""
+
+    def close(self) -> None:
+        """Close what is open; the next use opens it again."""
