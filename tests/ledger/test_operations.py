@@ -173,7 +173,7 @@ class Key:
         assert op
         return self.permitted
 
-    def broken_rule(self, row: Any, state: State) -> str | None:
+    def broken_rule(self, row: Any, state: State, now: Any) -> str | None:
         assert row["payload"]["body"]
         assert state is STATE
         return self.rule

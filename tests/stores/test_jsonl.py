@@ -450,10 +450,10 @@ def test_the_configured_number_of_unhashed_rows_governs_the_file(tmp_path: Path)
     assert again.verify().ok
 
 
-def test_a_genesis_key_that_nobody_can_apply_blocks_every_operation(tmp_path: Path) -> None:
+def test_a_genesis_key_that_is_invalid_blocks_every_operation(tmp_path: Path) -> None:
     store = fresh(tmp_path)
     capture(store)
-    (tmp_path / ".mentu" / "genesis.key").write_text("identity: {name: n, owner: human:reviewer}\n")
+    (tmp_path / ".mentu" / "genesis.key").write_text("identity: {name: n}\n")
     with pytest.raises(Refused) as caught:
         capture(store)
     assert (caught.value.code, caught.value.detail) == ("E_CONSTRAINT_VIOLATED", "genesis_invalid")

@@ -64,6 +64,7 @@ _TABLES: Final[tuple[tuple[str, str, str], ...]] = (
     # (what the codes are, module that holds the table, its name there): code -> sentence
     ("Refusals of the ledger", "troth.ledger.codes", "CODES"),
     ("Details of a refusal", "troth.ledger.codes", "DETAILS"),
+    ("Rules of a genesis key", "troth.ledger.codes", "RULES"),
     ("Faults of a chain", "troth.ledger.codes", "FAULTS"),
     ("Warnings of a chain", "troth.ledger.codes", "WARNINGS"),
     ("Reasons of a receipt", "troth.receipts.reasons", "REASONS"),

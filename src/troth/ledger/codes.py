@@ -29,7 +29,18 @@ DETAILS: Final[dict[str, str]] = {
     "absent": "No earlier row has that id.",
     "wrong_kind": "The row of that id comes from an operation that is not permitted here.",
 }
-"""The stable details that refine a code; rules of a genesis key stand as their own names."""
+"""The stable details that refine a code; rules of a genesis key stand as their own names in :data:`RULES`."""
+
+RULES: Final[dict[str, str]] = {
+    "require_tags": "A commitment needs at least one tag.",
+    "allow_self": "The submitter may not approve its own submission unless approve.allow_self is true.",
+    "approvers": "Commitments with this tag are approved only by those that its section names.",
+    "require_approval": "Commitments with this tag are submitted and approved; they are not closed directly.",
+    "require_human": "The commitment's tier wants a person's approval: nothing else closes it.",
+    "auto_close": "system:validator approves only where the commitment's tier closes automatically.",
+    "review_window_passed": "The time to dispute an automatic closing is over; make a new commitment.",
+}
+"""Rules of a genesis key, each the detail of E_CONSTRAINT_VIOLATED (§11)."""
 
 FAULTS: Final[dict[str, str]] = {
     "malformed": "The line is not one row: no strict UTF-8 JSON object within the limits, or a hash without "

@@ -12,6 +12,7 @@ from troth.core.errors import DoesNotHold, Place, Refused, TrothError
 from troth.core.ids import RandomHex, new_id
 from troth.core.instants import format_instant
 from troth.ledger.chain import Verification
+from troth.ledger.codes import RULES
 from troth.ledger.fields import (
     CITING_KINDS,
     DEFAULT_KIND,
@@ -85,8 +86,11 @@ class Constitution(Protocol):
     def permits(self, actor: str, op: str) -> bool:
         """Tell whether the actor may do this operation (step 7)."""
 
-    def broken_rule(self, row: Mapping[str, Any], state: State) -> str | None:
-        """Return the name of the first constraint or tier rule that the row breaks (step 11)."""
+    def broken_rule(self, row: Mapping[str, Any], state: State, now: datetime) -> str | None:
+        """Return the name of the first constraint or tier rule that the row breaks (step 11).
+
+        ``now`` is the writer's clock: a row's own ``ts`` opens no window again.
+        """
 
 
 def _refuse(code: str, message: str, *, detail: str | None = None, path: str | None = None) -> NoReturn:
@@ -170,9 +174,10 @@ def admit(
         _check_table(value, state)
     # 11
     if constitution is not None:
-        rule = constitution.broken_rule(value, state)
+        rule = constitution.broken_rule(value, state, now)
         if rule is not None:
-            _refuse("E_CONSTRAINT_VIOLATED", f"the genesis key forbids it: {rule}", detail=rule)
+            why = RULES.get(rule, "The genesis key forbids it.")
+            _refuse("E_CONSTRAINT_VIOLATED", f"the genesis key forbids it: {rule}. {why}", detail=rule)
     return _complete(
         value,
         state,

@@ -14,6 +14,7 @@ from troth.ledger.fields import (
     OPS,
     V1_OPS,
     is_blank,
+    is_texts,
     missing_field,
     mistyped_field,
     read_op,
@@ -21,6 +22,7 @@ from troth.ledger.fields import (
     required_value,
     surely_complete,
 )
+from troth.ledger.genesis_event import AUTHOR, GenesisEvent, event_of
 from troth.ledger.machine import Cell, Column, StateName, step
 from troth.ledger.rows import Row
 
@@ -136,7 +138,8 @@ class State:
     ``signals`` holds the first row of every id, anomalies included. ``source_keys`` maps a key to the id of the
     row that has it (``None``: a row without id). ``cited`` holds the captures that a commitment names as its
     source, ``dismissed`` the targets of dismissals. ``duplicates`` maps a commitment to those closed as its
-    duplicates, ``untold`` to those of them that no note names yet; both hold ordered sets.
+    duplicates, ``untold`` to those of them that no note names yet; both hold ordered sets. ``tags`` holds the tags of
+    the captures that have any, ``genesis`` the latest genesis event (§16).
     """
 
     commitments: dict[str, Commitment] = field(default_factory=dict)
@@ -148,12 +151,19 @@ class State:
     dismissed: set[str] = field(default_factory=set)
     duplicates: dict[str, dict[str, None]] = field(default_factory=dict)
     untold: dict[str, dict[str, None]] = field(default_factory=dict)
+    tags: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    genesis: GenesisEvent | None = None
 
     def uncommitted(self) -> Iterator[str]:
         """Yield the ids of captures that no commitment names as its source and nobody dismissed."""
         for identifier, signal in self.signals.items():
             if signal.op == "capture" and identifier not in self.cited and identifier not in self.dismissed:
                 yield identifier
+
+    def tags_of(self, record: Commitment) -> tuple[str, ...]:
+        """Return the tags that rules ask about: those of the commit and of its direct source (§16, Tiers)."""
+        lent = self.tags.get(record.source)
+        return record.tags if lent is None else tuple(dict.fromkeys((*record.tags, *lent)))
 
     def depth_of(self, parents: Sequence[str]) -> int:
         """Return the causal depth of a row with these parents (§8 [D27])."""
@@ -222,7 +232,10 @@ class Replay:
             return problem
         if op in ON_COMMITMENT:
             return self._step(row, op, payload)
-        if op == "commit":
+        if op == "capture":
+            if value["actor"] == AUTHOR:
+                state.genesis = event_of(value) or state.genesis
+        elif op == "commit":
             self._create(row, payload)
         elif op == "annotate" and read_kind(written_op, payload) == "dismiss":
             state.dismissed.add(read_target(written_op, payload))
@@ -330,6 +343,8 @@ class Replay:
         if row.id is None or row.id in state.signals:
             return
         op, payload, ts = value.get("op"), value.get("payload"), value.get("ts")
+        if op == "capture" and type(payload) is dict and payload.get("tags") and is_texts(payload["tags"]):
+            state.tags[row.id] = tuple(map(self._shared_text, payload["tags"]))
         share = self._share
         state.signals[row.id] = Signal(
             row.line,
@@ -343,6 +358,9 @@ class Replay:
     def _share(self, text: Any) -> str | None:
         """Return one object for equal texts: a ledger has few operations, kinds and actors and many rows."""
         return self._shared.setdefault(text, text) if type(text) is str else None
+
+    def _shared_text(self, text: str) -> str:
+        return self._shared.setdefault(text, text)
 
 
 _SECOND_REFERENCE: Final = {"commit": "source", "submit": "evidence", "close": "evidence", "annotate": "target"}

@@ -16,6 +16,9 @@ WEIGHTS: Final[dict[str, float]] = {
 }
 """The seven components in table order; only these exist ([D31])."""
 
+HALF_LIFE_DAYS: Final = 90
+"""Half-life of confidence in days where neither the row nor a genesis key says (§10)."""
+
 HUMAN_STAMP: Final[dict[str, Any]] = {
     "confidence": 0.95,
     "verification": "human_verified",

@@ -14,7 +14,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import orjson
 
@@ -24,9 +24,11 @@ from troth.core.ids import RandomHex, system_random
 from troth.core.instants import Clock, system_clock
 from troth.ledger.chain import ChainReader, Verification
 from troth.ledger.fastpath import stretch
-from troth.ledger.operations import Candidate, admit
+from troth.ledger.governance import Ruling, govern
+from troth.ledger.operations import Candidate
 from troth.stores import index, parallel
 from troth.stores import workspace as places
+from troth.stores.constitution import KeyFile
 from troth.stores.durable import (
     append_durably,
     copy_range_durably,
@@ -41,6 +43,9 @@ from troth.stores.lock import WAIT_SECONDS, WriteLock
 from troth.stores.memory import Identity, Memory, identity, identity_at
 from troth.stores.protocol import Note, Notify, Progress, no_progress, quiet
 from troth.stores.snapshot import FileRows, Snapshot, well_formed
+
+if TYPE_CHECKING:
+    from troth.ledger.genesis import Genesis
 
 RE_READ_SECONDS: Final = 0.05
 """A reader that meets half a row waits this long and looks once more: a writer may have been at work."""
@@ -83,7 +88,7 @@ class JsonlStore:
         self.workspace = workspace
         self.unhashed_prefix = unhashed_prefix
         self.notify = notify
-        self._genesis_file = genesis_file
+        self._key = KeyFile(genesis_file)
         self._clock = clock
         self._random_hex = random_hex
         self._lock = WriteLock(self.lock_file, wait_seconds)
@@ -259,6 +264,24 @@ class JsonlStore:
                 index.save(self.ledger_file, self._memory.identity, self.unhashed_prefix, summary)
             return summary
 
+    def ruling(self) -> Ruling:
+        """Return what governs the ledger now: no key, a valid one, or an invalid one and why.
+
+        The key is read each time and parsed when its bytes are new.
+        """
+        return self._key.ruling()
+
+    def genesis(self) -> Genesis | None:
+        """Return the key in force, ``None`` where there is none.
+
+        Raises:
+            Refused: the key is invalid or cannot be read; all nine operations wait (ledger spec §11).
+        """
+        ruling = self.ruling()
+        if ruling.error is not None:
+            raise ruling.error
+        return ruling.genesis
+
     def _everything(self) -> index.Everything:
         state = self.read().state
         return index.Everything(state.commitments, state.anomalies)
@@ -297,12 +320,12 @@ class JsonlStore:
                     self.notify(Note("blind_write", f"blind_write: the ledger moved on; its head is {snapshot.head}"))
                 built = build(snapshot)
                 candidate, trust = built if isinstance(built, tuple) else (built, None)
-                row = self._admit(candidate, snapshot, trust, sound=memory.sound, last_hash=memory.last_hash)
-                self._write(memory, row)
+                rows = self._govern(candidate, snapshot, trust, sound=memory.sound, last_hash=memory.last_hash)
+                self._write(memory, rows)
             except OSError as fault:
                 self._memory = None
                 raise self._unreadable(fault) from None
-        return row
+        return rows[-1]
 
     def rehearse(self, build: Callable[[Snapshot], Candidate]) -> None:
         """Refuse what :meth:`append_with` would refuse now; nothing is locked or written, and nothing is promised.
@@ -314,7 +337,7 @@ class JsonlStore:
         found = snapshot.verification
         # A torn tail is no obstacle: the writer sets it aside.
         sound = all(fault.fault == "torn_tail" for fault in found.faults)
-        self._admit(build(snapshot), snapshot, None, sound=sound, last_hash=found.last_hash)
+        self._govern(build(snapshot), snapshot, None, sound=sound, last_hash=found.last_hash)
 
     def repair_tail(self) -> Path | None:
         """Set a torn last line aside, alone and under the lock; return where it went, ``None`` if none was torn.
@@ -364,19 +387,19 @@ class JsonlStore:
 
     # Inside ----------------------------------------------------------------------------------------------------
 
-    def _admit(
+    def _govern(
         self, candidate: Candidate, snapshot: Snapshot, trust: dict[str, Any] | None, *, sound: bool, last_hash: str
-    ) -> dict[str, Any]:
-        return admit(
+    ) -> list[dict[str, Any]]:
+        return govern(
             candidate,
             snapshot.state,
+            self.ruling(),
             chain_ok=sound,
             head_hash=last_hash,
             workspace=self.workspace or _last_workspace(snapshot) or "default",
             now=self._clock(),
             random_hex=self._random_hex,
             engine_trust=trust,
-            genesis_error=self._genesis_error(),
         )
 
     def _refresh(self) -> Memory:
@@ -413,9 +436,11 @@ class JsonlStore:
         # The file changed under an open store, so it may do so again: remember a digest from now on.
         return Memory(self.unhashed_prefix, digest=True)
 
-    def _write(self, memory: Memory, row: dict[str, Any]) -> None:
+    def _write(self, memory: Memory, rows: Sequence[dict[str, Any]]) -> None:
+        """Write the rows in one call and return once all are on the disk; a crash leaves the first ones or none."""
         # A row that was admitted holds only what this serialiser takes; the bytes are those of `row_bytes`.
-        data = orjson.dumps(row) + b"\n"
+        lines = [orjson.dumps(row) + b"\n" for row in rows]
+        data = b"".join(lines)
         size = memory.size
         was_open = memory.open_end
         if was_open:
@@ -425,7 +450,9 @@ class JsonlStore:
         append_durably(self._fd, data, size, self.ledger_file)
         if was_open:
             return  # offsets and digest speak of a line that ended elsewhere
-        memory.wrote(row, size + len(data))
+        for row, line in zip(rows, lines, strict=True):
+            size += len(line)
+            memory.wrote(row, size)
         if memory.digest is not None:
             memory.digest.chunk(data)
         memory.identity = identity(self._fd)
@@ -487,17 +514,6 @@ class JsonlStore:
         """Close the file."""
         if getattr(self, "_fd", -1) >= 0:
             self._close_file()
-
-    def _genesis_error(self) -> Refused | None:
-        if self._genesis_file is None or not os.path.lexists(self._genesis_file):
-            return None
-        # Rules that nobody applies would be worse than no rules: all nine operations wait (spec §11).
-        return Refused(
-            "E_CONSTRAINT_VIOLATED",
-            "this version cannot apply a genesis key",
-            place=Place(file=str(self._genesis_file)),
-            detail="genesis_invalid",
-        )
 
     def _unreadable(self, fault: OSError) -> Exception:
         return os_fault("E_UNREADABLE", fault, self.ledger_file, "the ledger cannot be read or written")

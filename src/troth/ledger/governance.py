@@ -1,0 +1,141 @@
+"""What a store appends under its write lock: the genesis event where one is due, then the row asked for (§5, §11).
+
+The same pure function for every store. The key's bytes come in, rows go out; nothing is read or written here.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import TYPE_CHECKING, Any, Final
+
+from troth.core.errors import TrothError
+from troth.core.ids import RandomHex, new_id
+from troth.ledger.chain import Verification
+from troth.ledger.fields import ID_PREFIX
+from troth.ledger.genesis_event import AUTHOR, KIND, event_meta, event_of
+from troth.ledger.operations import Candidate, admit
+from troth.ledger.replay import State
+from troth.ledger.trust import WEIGHTS
+
+if TYPE_CHECKING:
+    from troth.ledger.genesis import Genesis
+
+
+@dataclass(frozen=True, slots=True)
+class Ruling:
+    """What governs a ledger: no key (both ``None``), a valid one, or an invalid one and why.
+
+    ``remarks`` are sentences for a person about a key that is in force (such as an unverified signature).
+    """
+
+    genesis: Genesis | None = None
+    error: TrothError | None = None
+    remarks: tuple[str, ...] = ()
+
+    @property
+    def weights(self) -> dict[str, float]:
+        """Return the weights that asserted confidence is measured with now."""
+        return dict(WEIGHTS if self.genesis is None else self.genesis.weights)
+
+    @property
+    def half_life_days(self) -> int | None:
+        """Return the half-life that the key gives to measured rows, ``None`` where it gives none."""
+        return None if self.genesis is None else self.genesis.half_life_days
+
+
+NO_KEY: Final = Ruling()
+
+
+def ruling_of(key: bytes | None, *, file: str | None = None) -> Ruling:
+    """Return what the bytes of a key amount to; ``None`` is no key.
+
+    Args:
+        key: the whole file.
+        file: its name, for the place in a refusal.
+    """
+    if key is None:
+        return NO_KEY
+    # Imported here: a ledger without a key should not pay for it.
+    from troth.ledger.genesis import GenesisInvalid, parse_genesis
+
+    try:
+        return Ruling(parse_genesis(key, file))
+    except GenesisInvalid as fault:
+        return Ruling(error=fault)
+
+
+def govern(
+    candidate: Candidate,
+    state: State,
+    ruling: Ruling,
+    *,
+    chain_ok: bool | Verification,
+    head_hash: str,
+    workspace: str,
+    now: datetime,
+    random_hex: RandomHex,
+    engine_trust: dict[str, Any] | None = None,
+    okf_ingest: bool = False,
+) -> list[dict[str, Any]]:
+    """Return the rows to append, in order, each linked to the one before it; the row asked for is the last.
+
+    A refused operation appends nothing, no event either. The arguments are those of
+    :func:`troth.ledger.operations.admit`.
+
+    Raises:
+        DoesNotHold, Refused: as :func:`troth.ledger.operations.admit`.
+    """
+    row = admit(
+        candidate,
+        state,
+        chain_ok=chain_ok,
+        head_hash=head_hash,
+        workspace=workspace,
+        now=now,
+        random_hex=random_hex,
+        engine_trust=engine_trust,
+        genesis_error=ruling.error,
+        constitution=ruling.genesis,
+        okf_ingest=okf_ingest,
+    )
+    event = _event_due(state, ruling)
+    if event is None:
+        return [row]
+    signals, asked = state.signals, row["id"]
+    first = admit(
+        # The id is drawn here: the row that follows has one already.
+        Candidate(
+            "capture",
+            AUTHOR,
+            event,
+            id=new_id(ID_PREFIX["capture"], lambda name: name in signals or name == asked, random_hex),
+        ),
+        state,
+        chain_ok=chain_ok,
+        head_hash=head_hash,
+        workspace=workspace,
+        now=now,
+        random_hex=random_hex,
+    )
+    # A row's hash leaves its link out (§3), so linking it anew changes nothing else.
+    row["prevHash"] = first["hash"]
+    return [first, row]
+
+
+def _event_due(state: State, ruling: Ruling) -> dict[str, Any] | None:
+    """Return the payload of the event that the next append is preceded by, ``None`` when the last one still holds.
+
+    A key that was removed leaves a trace too: an event without digest, with the usual weights.
+    """
+    genesis, last = ruling.genesis, state.genesis
+    if genesis is None:
+        if last is None or last.sha256 is None:
+            return None
+        return {"body": "The genesis key was removed", "kind": KIND, "meta": event_meta(None)}
+    meta = event_meta(genesis.sha256, genesis.weights, genesis.half_life_days)
+    told = event_of({"op": "capture", "actor": AUTHOR, "payload": {"kind": KIND, "meta": meta}})
+    # Compared whole: a row that names the key's digest beside other weights would speak for it falsely.
+    if last == told:
+        return None
+    return {"body": f"Genesis key in force: {genesis.identity.name}"[:200], "kind": KIND, "meta": meta}
