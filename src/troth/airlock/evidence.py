@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from troth.core.errors import Refused
 from troth.ledger.operations import Candidate
-from troth.ledger.trust import components, creation_trust
+from troth.ledger.trust import WEIGHTS, components, creation_trust
 from troth.stores.protocol import LedgerStore
 
 WITNESS: Final = "system:witness"
@@ -58,7 +58,13 @@ def test_counts(report: Mapping[str, Any]) -> tuple[int, int]:
 
 
 def trust_of_run(
-    *, supported: bool, measured: Mapping[str, Any], report: Mapping[str, Any], causal_depth: int
+    *,
+    supported: bool,
+    measured: Mapping[str, Any],
+    report: Mapping[str, Any],
+    causal_depth: int,
+    weights: Mapping[str, float] = WEIGHTS,
+    half_life_days: int | None = None,
 ) -> dict[str, Any]:
     """Return the asserted trust of the evidence (ledger spec §9), from what the observer and the grader measured.
 
@@ -70,6 +76,7 @@ def trust_of_run(
         measured: ``seconds``, ``timeout``, ``timed_out`` and ``interrupted`` of the observed run.
         report: the grader's side report.
         causal_depth: of the evidence row.
+        weights, half_life_days: those of the genesis key in force.
     """
     ran, passed = test_counts(report)
     return creation_trust(
@@ -81,7 +88,9 @@ def trust_of_run(
             seconds=measured["seconds"],
             timeout=measured["timeout"],
             causal_depth=causal_depth,
-        )
+        ),
+        weights=weights,
+        half_life_days=half_life_days,
     )
 
 

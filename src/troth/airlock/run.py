@@ -30,7 +30,7 @@ from troth.core.digests import sha256_hex
 from troth.core.errors import Place, Refused
 from troth.core.ids import RandomHex, new_id, system_random
 from troth.core.instants import Clock, format_instant, system_clock
-from troth.ledger.operations import Candidate, admit
+from troth.ledger.operations import Candidate
 from troth.observer.protected import Entry, entries_of
 from troth.stores.requests import resolve
 
@@ -261,16 +261,24 @@ def _would_be_admitted(bench: _Bench, asked: RunState, new: str | None) -> str |
     else:
         commitment = resolve(asked.commitment, snapshot.state, ("commit",))
         candidate = _claim_row(asked.actor, commitment)
-    admit(
-        candidate,
-        snapshot.state,
-        chain_ok=snapshot.verification,
-        head_hash="0" * 64,
-        workspace=bench.store.workspace or "default",
-        now=bench.clock(),
-        random_hex=bench.random_hex,
-    )
+    bench.store.rehearse(lambda _: candidate)
+    _would_be_permitted(bench.store, asked.actor)
     return commitment
+
+
+def _would_be_permitted(store: LedgerStore, actor: str) -> None:
+    """Refuse a run whose rows the genesis key would refuse when the work is done."""
+    genesis = store.genesis()
+    if genesis is None:
+        return
+    for who, op in ((WITNESS, "capture"), (WITNESS, "annotate"), (actor, "submit")):
+        if not genesis.permits(who, op):
+            raise Refused(
+                "E_PERMISSION_DENIED",
+                f"no role of {who} may {op}, which the run ends with",
+                remedy="Give it such a role in the genesis key; `troth genesis explain` tells what decides.",
+                place=Place(path="$.actor"),
+            )
 
 
 def _begin(
@@ -489,11 +497,14 @@ def _capture(bench: _Bench, state: RunState) -> RunState:
         sentence=state.told["sentence"],
         receipt_sha256=sha256_hex((folder / RECEIPT).read_bytes()),
     )
+    ruling = bench.store.ruling()
     trust = trust_of_run(
         supported=state.decision == "supported",
         measured=state.measured or {},
         report=report,
         causal_depth=ledger.depth_of([source]),
+        weights=ruling.weights,
+        half_life_days=ruling.half_life_days,
     )
     evidence = append_once(bench.store, key_of(state.id), row, trust)
     return bench.runs.advance(state, "captured", evidence=evidence)

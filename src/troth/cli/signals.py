@@ -226,7 +226,9 @@ def _append(
         if measured is None:
             return candidate, None
         parents = candidate.trace["parent"] if candidate.trace else []
-        return candidate, measured.trust(snapshot.state.depth_of(parents))
+        ruling = ledger.ruling()
+        depth = snapshot.state.depth_of(parents)
+        return candidate, measured.trust(depth, weights=ruling.weights, half_life_days=ruling.half_life_days)
 
     row = ledger.append_with(build, seen=options["seen"])
     _tell(row, measured, notes, as_json=options["as_json"])

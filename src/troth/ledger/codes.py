@@ -74,5 +74,7 @@ WARNINGS: Final[dict[str, str]] = {
     "level_contradiction": "The level contradiction without a contradicts relation.",
     "duplicate_reopened": "A commitment was reopened while another stays closed as its duplicate.",
     "self_approval": "The submitter approved the submission.",
+    "genesis_invalid": "The genesis key is invalid, so nothing can be recorded until it is mended; reading goes on.",
+    "genesis_unverified": "The genesis key carries a signature, and the settings do not say whose it should be.",
 }
 """What is reported and does not stop anything."""

@@ -5,13 +5,14 @@ The same pure function for every store. The key's bytes come in, rows go out; no
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final
 
-from troth.core.errors import TrothError
+from troth.core.errors import Refused, TrothError
 from troth.core.ids import RandomHex, new_id
-from troth.ledger.chain import Verification
+from troth.ledger.chain import Verification, Warning_
 from troth.ledger.fields import ID_PREFIX
 from troth.ledger.genesis_event import AUTHOR, KIND, event_meta, event_of
 from troth.ledger.operations import Candidate, admit
@@ -26,12 +27,12 @@ if TYPE_CHECKING:
 class Ruling:
     """What governs a ledger: no key (both ``None``), a valid one, or an invalid one and why.
 
-    ``remarks`` are sentences for a person about a key that is in force (such as an unverified signature).
+    ``remarks`` are warnings about a key that is in force (such as an unverified signature).
     """
 
     genesis: Genesis | None = None
     error: TrothError | None = None
-    remarks: tuple[str, ...] = ()
+    remarks: tuple[Warning_, ...] = ()
 
     @property
     def weights(self) -> dict[str, float]:
@@ -43,25 +44,44 @@ class Ruling:
         """Return the half-life that the key gives to measured rows, ``None`` where it gives none."""
         return None if self.genesis is None else self.genesis.half_life_days
 
+    def warnings(self) -> list[Warning_]:
+        """Return what a reader is warned of; an invalid key stops no reading (§11)."""
+        if self.error is None:
+            return list(self.remarks)
+        return [Warning_(None, None, "genesis_invalid", f"nothing can be recorded: {self.error}")]
+
 
 NO_KEY: Final = Ruling()
 
 
-def ruling_of(key: bytes | None, *, file: str | None = None) -> Ruling:
+def ruling_of(
+    key: bytes | None,
+    *,
+    file: str | None = None,
+    signature: bytes | None = None,
+    signers: Sequence[str] = (),
+) -> Ruling:
     """Return what the bytes of a key amount to; ``None`` is no key.
 
     Args:
         key: the whole file.
         file: its name, for the place in a refusal.
+        signature: the signed note beside the key, if there is one.
+        signers: the public keys of which one must have signed, each as ``NAME+ID+BASE64``; with none of them no
+            signature is needed.
     """
-    if key is None:
+    if key is None and not signers:
         return NO_KEY
     # Imported here: a ledger without a key should not pay for it.
-    from troth.ledger.genesis import GenesisInvalid, parse_genesis
+    from troth.ledger.genesis import parse_genesis
+    from troth.ledger.genesis_signature import check_signature
 
     try:
-        return Ruling(parse_genesis(key, file))
-    except GenesisInvalid as fault:
+        unverified = check_signature(key, signature, signers, file)
+        if key is None:
+            return NO_KEY
+        return Ruling(parse_genesis(key, file), remarks=(unverified,) if unverified is not None else ())
+    except Refused as fault:
         return Ruling(error=fault)
 
 

@@ -12,13 +12,13 @@ import signal
 import subprocess
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, NoReturn
 
 from troth.core.errors import Refused
-from troth.ledger.trust import components, creation_trust
+from troth.ledger.trust import WEIGHTS, components, creation_trust
 from troth.stores.durable import open_regular
 
 TIME_LIMIT_SECONDS: Final = 3600.0
@@ -45,8 +45,13 @@ class Measured:
     run: int
     source: str
 
-    def trust(self, causal_depth: int) -> dict[str, Any]:
-        """Return the ``trust`` block of a row of that depth; no model took part, so no context window is known."""
+    def trust(
+        self, causal_depth: int, *, weights: Mapping[str, float] = WEIGHTS, half_life_days: int | None = None
+    ) -> dict[str, Any]:
+        """Return the ``trust`` block of a row of that depth; no model took part, so no context window is known.
+
+        ``weights`` and ``half_life_days`` are those of the genesis key in force.
+        """
         return creation_trust(
             components(
                 exit_status=self.exit,
@@ -56,7 +61,9 @@ class Measured:
                 seconds=self.seconds,
                 timeout=TIME_LIMIT_SECONDS,
                 causal_depth=causal_depth,
-            )
+            ),
+            weights=weights,
+            half_life_days=half_life_days,
         )
 
     def as_meta(self) -> dict[str, Any]:

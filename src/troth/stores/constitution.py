@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
@@ -14,30 +15,47 @@ KEY_LIMIT: Final = 1 << 17
 """Longest key read, in bytes; what the rules of a key themselves allow is less."""
 
 
+NOTE_LIMIT: Final = 1 << 16
+"""Longest signature file read, in bytes: a few lines."""
+
+
 class KeyFile:
     """The place of a key.
 
     Args:
         path: the file; ``None`` where a ledger can have no key.
+        signers: the public keys of which one must have signed it, from the settings.
     """
 
-    def __init__(self, path: Path | None) -> None:
+    def __init__(self, path: Path | None, signers: Sequence[str] = ()) -> None:
         self.path = path
-        self._bytes: bytes | None = None
+        self.signers = tuple(signers)
+        self._known: tuple[bytes | None, bytes | None] | None = None
         self._ruling = NO_KEY
 
     def ruling(self) -> Ruling:
         """Return what governs now; what stands there and cannot be read is an invalid key, never none."""
-        if self.path is None or not os.path.lexists(self.path):
+        if self.path is None or not (self.signers or os.path.lexists(self.path)):
             return NO_KEY
+        beside = signature_beside(self.path)
         try:
-            data = read_key(self.path)
+            found = (
+                read_key(self.path) if os.path.lexists(self.path) else None,
+                read_regular(beside, NOTE_LIMIT, "E_NO_GENESIS", "the signature of the genesis key")
+                if os.path.lexists(beside)
+                else None,
+            )
         except Refused as fault:
             return Ruling(error=fault)
-        if data != self._bytes:
-            self._ruling = ruling_of(data, file=str(self.path))
-            self._bytes = data
+        if found != self._known:
+            self._ruling = ruling_of(found[0], file=str(self.path), signature=found[1], signers=self.signers)
+            self._known = found
         return self._ruling
+
+
+def signature_beside(key: Path) -> Path:
+    """Return where the signature of a key lies."""
+    return key.with_name(f"{key.name}.sig")
 
 
 def read_key(path: Path) -> bytes:

@@ -140,6 +140,7 @@ class JsonlStore:
             notify=notify,
         )
         store.config = config
+        store._key = KeyFile(space.genesis_file, config.genesis_signers)
         store.space = space
         return store
 
@@ -325,6 +326,8 @@ class JsonlStore:
             except OSError as fault:
                 self._memory = None
                 raise self._unreadable(fault) from None
+        for event in rows[:-1]:
+            self.notify(Note("genesis_event", f"genesis_event: {event['payload']['body']}; {event['id']} records it"))
         return rows[-1]
 
     def rehearse(self, build: Callable[[Snapshot], Candidate]) -> None:

@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
     from troth.ledger.chain import Verification
+    from troth.ledger.genesis import Genesis
+    from troth.ledger.governance import Ruling
     from troth.ledger.operations import Candidate
     from troth.stores.index import Summary
     from troth.stores.snapshot import Snapshot
@@ -93,6 +95,12 @@ class LedgerStore(Protocol):
         seen: str | None = None,
     ) -> dict[str, Any]:
         """Append the row that ``build`` decides on while nobody else can write."""
+
+    def ruling(self) -> Ruling:
+        """Return what governs the ledger now: no genesis key, a valid one, or an invalid one and why."""
+
+    def genesis(self) -> Genesis | None:
+        """Return the key in force, ``None`` where there is none; an invalid one is raised (ledger spec §11)."""
 
     def rehearse(self, build: Callable[[Snapshot], Candidate]) -> None:
         """Refuse what :meth:`append_with` would refuse now; nothing is locked, written or promised."""

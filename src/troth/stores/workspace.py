@@ -32,7 +32,8 @@ class Config:
     """Local settings.
 
     ``workspace`` is the name written into rows, ``actor`` the default actor, ``unhashed_prefix`` the exact number
-    of unhashed rows permitted (``None``: any), ``validators`` name -> argument vector. ``other`` holds the
+    of unhashed rows permitted (``None``: any), ``validators`` name -> argument vector, ``genesis_signers`` the public
+    keys of which one must have signed the genesis key. ``other`` holds the
     members that belong to other parts of the tool, as parsed.
     """
 
@@ -41,6 +42,7 @@ class Config:
     unhashed_prefix: int | None = None
     validators: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     other: Mapping[str, Any] = field(default_factory=dict)
+    genesis_signers: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,7 +197,10 @@ def parse_config(data: bytes, path: Path) -> Config:
         if not isinstance(argv, list) or not argv or not all(isinstance(word, str) for word in argv):
             raise _config_fault(path, "a validator is a list of words: program and arguments", f"$.validators.{label}")
         validators[label] = tuple(argv)
-    return Config(name, actor, prefix, validators, known)
+    signers = known.pop("genesis_signers", None)
+    if signers is not None and not (isinstance(signers, list) and all(isinstance(key, str) for key in signers)):
+        raise _config_fault(path, "`genesis_signers` is a list of public keys, NAME+ID+BASE64", "$.genesis_signers")
+    return Config(name, actor, prefix, validators, known, tuple(signers or ()))
 
 
 def _mapping(value: Any, path: Path) -> dict[str, Any]:
