@@ -69,6 +69,7 @@ _TABLES: Final[tuple[tuple[str, str, str], ...]] = (
     ("Warnings of a chain", "troth.ledger.codes", "WARNINGS"),
     ("Reasons of a receipt", "troth.receipts.reasons", "REASONS"),
     ("Codes of the ledger's store", "troth.stores.codes", "CODES"),
+    ("Codes of checkpoints and proofs", "troth.ledger.checkpoint", "CODES"),
     ("Codes of signed notes and keys", "troth.core.notes", "CODES"),
 )
 

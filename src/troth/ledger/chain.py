@@ -14,6 +14,7 @@ from troth.ledger.codes import FAULTS, WARNINGS
 from troth.ledger.fastpath import Stretch, quick, stretch
 from troth.ledger.fields import READ_OPS, is_blank
 from troth.ledger.hashing import fold_head, row_hash, stored_form
+from troth.ledger.leaves import Leaves, leaf_of, leaves_of
 from troth.ledger.rows import MAX_ROW_BYTES, Row, parse_row, row_of
 from troth.ledger.seen import LONGEST_PLAIN_ID, SeenDigests, compact_id
 
@@ -108,6 +109,7 @@ class ChainReader:
         expect_head: the head digest the caller remembers.
         expect_rows: the number of hashed rows that head was taken over; with it, later rows are allowed and
             fewer rows are told apart from changed ones (§16).
+        leaves: takes the leaf of every well-formed row, as :mod:`troth.ledger.leaves` makes it.
     """
 
     def __init__(
@@ -116,7 +118,9 @@ class ChainReader:
         unhashed_prefix: int | None = None,
         expect_head: str | None = None,
         expect_rows: int | None = None,
+        leaves: Leaves | None = None,
     ) -> None:
+        self._leaves = leaves
         self._prefix_allowed = unhashed_prefix
         self._expect_head = expect_head
         self._expect_rows = expect_rows
@@ -203,6 +207,8 @@ class ChainReader:
                 self._head_at_expected = head
         self.head = head
         self._last_hash = found.hashes[-1]
+        if self._leaves is not None:
+            self._leaves(leaves_of(found.first_link, found.hashes))
         self.line += count
         self.total += count
         self.verified += count
@@ -242,6 +248,8 @@ class ChainReader:
         self.hashed += 1
         if self.hashed == self._expect_rows:
             self._head_at_expected = head
+        if self._leaves is not None:
+            self._leaves([leaf_of(recomputed, link.encode("utf-8"))])
         self._value = value
         return True
 
@@ -288,12 +296,17 @@ class ChainReader:
                 self._fault(row.id, "unhashed_after_cutover")
             else:
                 self.unhashed += 1
+            if self._leaves is not None:
+                self._leaves([leaf_of(row_hash(value), b"")])
             return
         stored = value["hash"]
         recomputed = row_hash(value)
         if recomputed != stored:
             self._fault(row.id, "content_mismatch", f"the content gives {recomputed}")
-        self._check_link(row.id, stored_form(value["prevHash"]))
+        link = stored_form(value["prevHash"])
+        if self._leaves is not None:
+            self._leaves([leaf_of(recomputed, link)])
+        self._check_link(row.id, link)
         form = stored_form(stored)
         self._remember(form, stored)
         if len(self._faults) == before:

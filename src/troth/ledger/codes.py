@@ -53,6 +53,9 @@ FAULTS: Final[dict[str, str]] = {
     "unhashed_after_cutover": "A row without a hash stands after the first hashed row.",
     "unhashed_count": "The number of unhashed rows at the start is not the configured one.",
     "head_mismatch": "The head digest is not the expected one: rows were cut off or changed.",
+    "checkpoint_ahead": "A checkpoint covers more rows than the ledger holds: its tail was cut off.",
+    "checkpoint_mismatch": "The first rows are not those that a checkpoint was signed over: one was changed, dropped, "
+    "put in or moved.",
 }
 """What ``verify`` reports as a fault."""
 

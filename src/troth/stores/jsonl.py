@@ -25,6 +25,7 @@ from troth.core.instants import Clock, system_clock
 from troth.ledger.chain import ChainReader, Verification
 from troth.ledger.fastpath import stretch
 from troth.ledger.governance import Ruling, govern
+from troth.ledger.leaves import Leaves
 from troth.ledger.operations import Candidate
 from troth.stores import index, parallel
 from troth.stores import workspace as places
@@ -158,6 +159,7 @@ class JsonlStore:
         expect_rows: int | None = None,
         workers: int | None = None,
         progress: Progress = no_progress,
+        leaves: Leaves | None = None,
     ) -> Verification:
         """Verify the whole file from its first byte; nothing remembered is used (ledger spec §4, Verifier).
 
@@ -166,11 +168,14 @@ class JsonlStore:
             expect_rows: how many hashed rows it covered.
             workers: processes to share the work between; by default as many as there are cores, for a large file.
             progress: told bytes done and bytes in all, now and then.
+            leaves: takes the leaf of every row, for a checkpoint or a proof.
 
         Raises:
             Refused: ``E_NO_LEDGER``, ``E_NOT_REGULAR``, ``E_UNREADABLE``.
         """
-        chain = ChainReader(unhashed_prefix=self.unhashed_prefix, expect_head=expect_head, expect_rows=expect_rows)
+        chain = ChainReader(
+            unhashed_prefix=self.unhashed_prefix, expect_head=expect_head, expect_rows=expect_rows, leaves=leaves
+        )
         fd = self._open(os.O_RDONLY)
         try:
             size = os.fstat(fd).st_size

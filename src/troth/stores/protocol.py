@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from troth.ledger.chain import Verification
     from troth.ledger.genesis import Genesis
     from troth.ledger.governance import Ruling
+    from troth.ledger.leaves import Leaves
     from troth.ledger.operations import Candidate
     from troth.stores.index import Summary
     from troth.stores.snapshot import Snapshot
@@ -74,8 +75,12 @@ class LedgerStore(Protocol):
         expect_rows: int | None = None,
         workers: int | None = None,
         progress: Progress = no_progress,
+        leaves: Leaves | None = None,
     ) -> Verification:
-        """Verify every row from the first on; nothing remembered is used (ledger spec §4, Verifier)."""
+        """Verify every row from the first on; nothing remembered is used (ledger spec §4, Verifier).
+
+        ``leaves`` takes the leaf of every well-formed row, in order (:mod:`troth.ledger.leaves`).
+        """
 
     def read(self) -> Snapshot:
         """Return what the ledger says now: verified and replayed; faults are told in its verification."""
