@@ -79,5 +79,8 @@ WARNINGS: Final[dict[str, str]] = {
     "self_approval": "The submitter approved the submission.",
     "genesis_invalid": "The genesis key is invalid, so nothing can be recorded until it is mended; reading goes on.",
     "genesis_unverified": "The genesis key carries a signature, and the settings do not say whose it should be.",
+    "trust_mismatch": "The stored confidence is not the one its chain gives; the lower of the two is used.",
+    "half_life": "The stored half-life is no integer from 1; the default is used.",
+    "future_timestamp": "The timestamp lies behind the instant of reading, so the row counts as new.",
 }
 """What is reported and does not stop anything."""

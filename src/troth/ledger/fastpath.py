@@ -86,6 +86,18 @@ def _quick(raw: bytes) -> tuple[dict[str, Any], str] | None:
     return value, sha256(canonical.replace(b"/", b"\\/")).hexdigest()
 
 
+def _plain(raw: bytes) -> dict[str, Any] | None:
+    if len(raw) > MAX_ROW_BYTES or raw.count(b"{") + raw.count(b"[") > _MAX_OPENINGS:
+        return None
+    try:
+        value = _loads(raw)
+        if type(value) is not dict or _dumps(value) != raw:
+            return None
+    except (ValueError, TypeError):
+        return None
+    return value if not value.get("hash") or value.get("prevHash") else None
+
+
 class Stretch(NamedTuple):
     """Consecutive rows with nothing to report among themselves but a repeated id, which are still to be joined to
     what precedes them.
@@ -148,6 +160,10 @@ def _stretch(block: bytes, keep: bool = False) -> Stretch | None:
 
 
 def _never(_: bytes, __: bool = False) -> None:
+    return None
+
+
+def _never_plain(_: bytes) -> None:
     return None
 
 
@@ -229,6 +245,9 @@ quick: Final[Callable[[bytes], tuple[dict[str, Any], str] | None]] = _quick if Q
 
 Only rows with a ``hash`` and a ``prevHash`` are taken.
 """
+
+plain: Final[Callable[[bytes], dict[str, Any] | None]] = _plain if QUICK else _never_plain
+"""Return a line's row, its hash not looked at, or ``None`` when the reference path must read it."""
 
 stretch: Final[Callable[[bytes, bool], Stretch | None]] = _stretch if QUICK else _never
 """Return what whole lines (line feeds between them, none after the last) amount to, or ``None`` when one of them

@@ -208,8 +208,11 @@ class JsonlStore:
             return 0
         return parallel.feed_shares(chain, fd, self.ledger_file, size, workers=workers, progress=progress)
 
-    def read(self) -> Snapshot:
+    def read(self, *, trust: bool = False) -> Snapshot:
         """Return what the ledger says now: verified and replayed.
+
+        Args:
+            trust: the caller will ask for confidence, so what it is computed of is collected in the same pass.
 
         Raises:
             Refused: ``E_NO_LEDGER``, ``E_NOT_REGULAR``, ``E_UNREADABLE``. Faults of the chain are told in the
@@ -219,7 +222,7 @@ class JsonlStore:
             fd = self._open(os.O_RDONLY)
             try:
                 before = identity(fd)
-                memory = self._recall(fd, before)
+                memory = self._recall(fd, before, trust)
                 tail = memory.scan(fd) if memory.identity != before else None
                 if tail is not None and not well_formed(tail, memory.chain.line + 1):
                     time.sleep(RE_READ_SECONDS)
@@ -264,7 +267,7 @@ class JsonlStore:
             known = index.load(self.ledger_file, found, self.unhashed_prefix, self._everything)
             if known is not None:
                 return known
-            snapshot = self.read()
+            snapshot = self.read(trust=True)
             summary = index.summary_of(snapshot.state, snapshot.verification)
             if self._memory is not None and self._memory.identity is not None:
                 index.save(self.ledger_file, self._memory.identity, self.unhashed_prefix, summary)
@@ -432,17 +435,17 @@ class JsonlStore:
         self._memory = memory
         return memory
 
-    def _recall(self, fd: int, identity: Identity) -> Memory:
+    def _recall(self, fd: int, identity: Identity, trust: bool = False) -> Memory:
         """Return the memory if its bytes are still the file's first ones, else an empty one."""
         memory = self._memory
         if memory is None:
-            return Memory(self.unhashed_prefix, digest=False)
+            return Memory(self.unhashed_prefix, digest=False, edges=trust)
         if memory.identity == identity:
             return memory
         if memory.stands_in(fd, identity[2]):
             return memory
         # The file changed under an open store, so it may do so again: remember a digest from now on.
-        return Memory(self.unhashed_prefix, digest=True)
+        return Memory(self.unhashed_prefix, digest=True, edges=trust)
 
     def _write(self, memory: Memory, rows: Sequence[dict[str, Any]]) -> None:
         """Write the rows in one call and return once all are on the disk; a crash leaves the first ones or none."""
@@ -490,11 +493,8 @@ class JsonlStore:
         return target
 
     def _snapshot(self, memory: Memory, verified: Callable[[], Verification]) -> Snapshot:
-        return Snapshot(
-            FileRows(self.ledger_file, memory.starts, memory.lines, memory.size, memory.count),
-            memory.replay.state,
-            verified,
-        )
+        rows = FileRows(self.ledger_file, memory.starts, memory.lines, memory.size, memory.count)
+        return Snapshot(rows, memory.replay.state, verified, lambda: memory.trust(rows))
 
     def _open(self, flags: int) -> int:
         return open_regular(self.ledger_file, flags, "E_NO_LEDGER", "the ledger")

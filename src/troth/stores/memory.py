@@ -5,14 +5,17 @@ from __future__ import annotations
 import hashlib
 import os
 from array import array
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, Final
 
 from troth.core.errors import Refused
 from troth.ledger.chain import ChainReader, Verification
+from troth.ledger.confidence import Trust, collect
 from troth.ledger.fastpath import stretch
 from troth.ledger.replay import Replay
 from troth.ledger.rows import Row, row_of
+from troth.ledger.trust_edges import TrustEdges
 from troth.stores.lines import CHUNK, PrefixDigest, blocks
 
 LANDMARK_BYTES: Final = 1 << 16
@@ -44,11 +47,17 @@ class Memory:
 
     The verifier may lag behind: a row that this store built and wrote itself is known to link and to hash, so it is
     looked at when somebody asks for the verification, from the file's own bytes.
+
+    Args:
+        unhashed_prefix: exact number of unhashed rows permitted, ``None`` for any.
+        digest: keep a digest of the bytes covered.
+        edges: collect what confidence is computed of, in the same pass; without, it is collected when asked for.
     """
 
-    def __init__(self, unhashed_prefix: int | None, *, digest: bool) -> None:
+    def __init__(self, unhashed_prefix: int | None, *, digest: bool, edges: bool = False) -> None:
         self.chain = ChainReader(unhashed_prefix=unhashed_prefix)
         self.replay = Replay()
+        self.edges = TrustEdges(self.replay.state.signals) if edges else None
         self.digest = PrefixDigest() if digest else None
         self.starts: array[int] = array("Q")  # landmarks: where some lines begin
         self.lines: array[int] = array("Q")  # and which lines those are
@@ -61,6 +70,7 @@ class Memory:
         self.open_end = False  # the last row came without LF
         self._checked = 0  # bytes the verifier has taken
         self._verification: Verification | None = None
+        self._trust: tuple[int, Trust] | None = None  # rows it was computed of
 
     def scan(self, fd: int) -> bytes | None:
         """Take all terminated lines from where the last scan ended; return the unterminated rest, if any."""
@@ -101,6 +111,14 @@ class Memory:
             self.sound = self._verification.ok
         return self._verification
 
+    def trust(self, rows: Iterable[Row]) -> Trust:
+        """Return the confidence of every signal; ``rows`` are those covered, for when nothing was collected yet."""
+        if self.edges is None:
+            self.edges = collect(rows, self.replay.state)
+        if self._trust is None or self._trust[0] != self.count:
+            self._trust = (self.count, Trust(self.edges, self.replay.state.signals))
+        return self._trust[1]
+
     def stands_in(self, fd: int, size: int) -> bool:
         """Tell whether the bytes replayed are still the first ones of the file, by their digest."""
         if self.digest is None or self.size > size:
@@ -117,7 +135,11 @@ class Memory:
         return prefix.digest() == self.digest.digest()
 
     def _replayed(self, row: Row) -> None:
+        anomalies = self.replay.state.anomalies
+        before = len(anomalies)
         self.replay.apply(row)
+        if self.edges is not None:
+            self.edges.apply(row, len(anomalies) == before)
         self.count += 1
 
     def _landmark(self) -> None:

@@ -14,6 +14,8 @@ from typing import overload
 from troth.core.errors import Place, Refused
 from troth.core.strictjson import JsonFault
 from troth.ledger.chain import BOM, Verification
+from troth.ledger.confidence import Trust, collect
+from troth.ledger.fastpath import plain
 from troth.ledger.replay import State
 from troth.ledger.rows import Row, parse_row, row_of
 from troth.stores.durable import open_regular
@@ -131,6 +133,10 @@ class FileRows(Rows):
                 line += 1
                 text = bare(raw, line)
                 if text:
+                    value = plain(text)
+                    if value is not None:
+                        yield row_of(line, value)
+                        continue
                     with suppress(JsonFault):
                         yield row_of(line, parse_row(text))
         finally:
@@ -143,12 +149,28 @@ class FileRows(Rows):
 class Snapshot:
     """What a ledger said at one moment; the state is shared with the store and valid until its next call."""
 
-    __slots__ = ("_verified", "rows", "state")
+    __slots__ = ("_trust", "_verified", "rows", "state")
 
-    def __init__(self, rows: Rows, state: State, verified: Callable[[], Verification]) -> None:
+    def __init__(
+        self,
+        rows: Rows,
+        state: State,
+        verified: Callable[[], Verification],
+        trust: Callable[[], Trust] | None = None,
+    ) -> None:
         self.rows = rows
         self.state = state
         self._verified = verified
+        self._trust = trust
+
+    @property
+    def trust(self) -> Trust:
+        """Return the confidence of every signal, computed when it is first asked for (ledger spec §9, §10)."""
+        if self._trust is not None:
+            return self._trust()
+        trust = Trust(collect(self.rows, self.state), self.state.signals)
+        self._trust = lambda: trust
+        return trust
 
     @property
     def verification(self) -> Verification:

@@ -1,0 +1,184 @@
+"""What a reader makes of the trust that a row stores: recomputed from its chain, never believed (ledger spec §9, §16).
+
+A stored confidence counts when the row carries all seven measured components, or is the stamp of a person on an
+approval. Of the stored value and the recomputed one the lower is taken. Everything else is *unscored*.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping
+from typing import Any, Final, NamedTuple
+
+from troth.ledger.fields import is_blank
+from troth.ledger.trust import HUMAN_STAMP, WEIGHTS
+from troth.ledger.values import is_human
+
+UNSCORED: Final = 0.5
+"""Asserted confidence of a row that carries none that counts (§10)."""
+
+TOLERATED: Final = 0.001
+"""How far stored and recomputed confidence may differ before ``trust_mismatch`` is warned of (§9)."""
+
+LEVELS: Final = ("unverified", "machine_verified", "human_verified")
+"""Verification levels, ascending; elsewhere in this package a level is its index."""
+
+UNVERIFIED: Final = 0
+MACHINE: Final = 1
+HUMAN: Final = 2
+
+DEFAULT_HALF_LIFE_DAYS: Final = 90
+"""Half-life of a signal that stores none, where no genesis key gives another (§10)."""
+
+GENESIS_ACTOR: Final = "system:genesis"
+
+# Comparing doubles at a bound that no double is: what differs by the bound exactly is within it.
+_SLACK: Final = 1e-9
+# A number as JSON writes it.
+_NUMBER: Final = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?\Z")
+
+
+class Asserted(NamedTuple):
+    """The asserted side of one row.
+
+    ``value`` is the confidence in [0, 1]; ``scored`` tells whether the row's own counts. ``level`` indexes
+    :data:`LEVELS`. ``stored`` and ``recomputed`` are what the lower one was taken of; ``recomputed`` is ``None``
+    for a person's stamp, both are ``None`` for an unscored row.
+    """
+
+    value: float
+    scored: bool
+    level: int
+    stored: float | None = None
+    recomputed: float | None = None
+
+    @property
+    def mismatch(self) -> bool:
+        """Tell whether stored and recomputed confidence are further apart than :data:`TOLERATED`."""
+        if self.stored is None or self.recomputed is None:
+            return False
+        return abs(self.stored - self.recomputed) > TOLERATED + _SLACK
+
+
+NOTHING: Final = Asserted(UNSCORED, False, UNVERIFIED)
+"""A row that carries no confidence that counts."""
+
+
+class Terms(NamedTuple):
+    """What a genesis event lays down for the rows behind it: the seven weights, and a half-life in days or none."""
+
+    weights: Mapping[str, float]
+    half_life_days: int | None
+
+
+DEFAULT_TERMS: Final = Terms(WEIGHTS, None)
+"""In force before the first genesis event."""
+
+
+def parse_chain(chain: Any) -> dict[str, float] | None:
+    """Return the seven components in table order, ``None`` unless the chain is exactly them, each in [0, 1] (§16).
+
+    A value is a number as JSON writes it, directly behind the first colon.
+    """
+    if type(chain) is not list or len(chain) != len(WEIGHTS):
+        return None
+    found: dict[str, float] = {}
+    for entry in chain:
+        if type(entry) is not str:
+            return None
+        name, _, digits = entry.partition(":")
+        if name not in WEIGHTS or name in found or _NUMBER.match(digits) is None:
+            return None
+        value = float(digits)
+        if not 0.0 <= value <= 1.0:
+            return None
+        found[name] = value
+    return {name: found[name] for name in WEIGHTS}
+
+
+def weigh(components: Mapping[str, float], weights: Mapping[str, float]) -> float:
+    """Return the weighted sum in table order, clamped to [0, 1], rounded half to even to 4 decimals (§9, §16)."""
+    total = 0.0
+    for name in WEIGHTS:
+        total += weights[name] * components[name]
+    return round(min(1.0, max(0.0, total)), 4)
+
+
+def assess(value: Mapping[str, Any], weights: Mapping[str, float]) -> Asserted:
+    """Return the asserted side of a row, with the weights in force where it stands (§9 [D30] [D32], §16).
+
+    Args:
+        value: the row as parsed; whatever stands in its ``trust`` is looked at here and nowhere else.
+        weights: the seven, of the latest earlier genesis event.
+    """
+    trust = value.get("trust")
+    if type(trust) is not dict:
+        return NOTHING
+    stored = trust.get("confidence")
+    if type(stored) not in (int, float) or not 0 <= stored <= 1:
+        return NOTHING
+    if _is_stamp(value, trust):
+        return Asserted(float(stored), True, HUMAN, float(stored))
+    components = parse_chain(trust.get("chain"))
+    if components is None:
+        return NOTHING
+    recomputed = weigh(components, weights)
+    checked = trust.get("verification") == LEVELS[MACHINE] and components["exit_code"] == 1.0
+    lower = min(float(stored), recomputed)
+    return Asserted(lower, True, MACHINE if checked else UNVERIFIED, float(stored), recomputed)
+
+
+def _is_stamp(value: Mapping[str, Any], trust: Mapping[str, Any]) -> bool:
+    """Tell whether the trust is a valid human stamp: of an approval, by a human, with exactly these members (§16)."""
+    actor = value.get("actor")
+    return (
+        value.get("op") == "approve"
+        and type(actor) is str
+        and is_human(actor)
+        and all(trust.get(name) == HUMAN_STAMP[name] for name in ("confidence", "verification", "chain"))
+    )
+
+
+def stored_half_life(trust: Any) -> tuple[int | None, bool]:
+    """Return a stored half-life in days, or ``None``; and whether one stands there that is no integer from 1 (§10)."""
+    found = trust.get("decayHalfLifeDays") if type(trust) is dict else None
+    if is_blank(found):
+        return None, False
+    if type(found) is not int or found < 1:
+        return None, True
+    return found, False
+
+
+def genesis_terms(value: Mapping[str, Any]) -> Terms | None:
+    """Return what a row lays down as a genesis event, ``None`` when it is none (§16, Genesis event).
+
+    One with weights that a key could not have (§11), or with a half-life that is no integer from 1, is none. One
+    without weights means the specification's own.
+    """
+    if value.get("actor") != GENESIS_ACTOR or value.get("op") != "capture":
+        return None
+    payload = value.get("payload")
+    if type(payload) is not dict or payload.get("kind") != "event":
+        return None
+    meta = payload.get("meta")
+    event = meta.get("genesis") if type(meta) is dict else None
+    if type(event) is not dict:
+        return None
+    weights, half_life = event.get("weights"), event.get("half_life_days")
+    if half_life is not None and (type(half_life) is not int or half_life < 1):
+        return None
+    if weights is None:
+        return Terms(WEIGHTS, half_life)
+    if not are_weights(weights):
+        return None
+    return Terms({name: float(weights[name]) for name in WEIGHTS}, half_life)
+
+
+def are_weights(weights: Any) -> bool:
+    """Tell whether a value is all seven weights, each in [0, 1], with the sum 1 within 1e-6 (§11)."""
+    if type(weights) is not dict or weights.keys() != WEIGHTS.keys():
+        return False
+    if any(type(weight) not in (int, float) or not 0 <= weight <= 1 for weight in weights.values()):
+        return False
+    return math.fabs(math.fsum(weights.values()) - 1.0) <= 1e-6 + _SLACK
