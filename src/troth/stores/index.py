@@ -12,7 +12,7 @@ import gc
 import os
 import sys
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any, Final
@@ -23,6 +23,7 @@ from troth import __version__
 from troth.core.digests import sha256_hex
 from troth.core.errors import Refused
 from troth.ledger.chain import Verification, Warning_
+from troth.ledger.confidence import Standing, Trust
 from troth.ledger.replay import Anomaly, Commitment, Note, State, Submission
 from troth.stores.durable import open_regular
 from troth.stores.memory import Identity
@@ -38,7 +39,7 @@ _MOST_WARNINGS: Final = 1000
 _COMMITMENT: Final = tuple(field.name for field in fields(Commitment))
 _TAGS: Final = _COMMITMENT.index("tags")
 _SUBMISSION: Final = _COMMITMENT.index("submission")
-_FORMAT: Final = [1, __version__, list(_COMMITMENT)]
+_FORMAT: Final = [2, __version__, list(_COMMITMENT), list(Standing._fields)]
 
 _DAMAGED: Final = (ValueError, KeyError, TypeError, IndexError, AttributeError)
 
@@ -48,10 +49,11 @@ FEW: Final = 20
 
 @dataclass(frozen=True, slots=True)
 class Everything:
-    """All commitments and all rows without effect, in file order."""
+    """All commitments and all rows without effect, in file order, and what each commitment's evidence is worth."""
 
     commitments: Mapping[str, Commitment]
     anomalies: list[Anomaly]
+    evidence: Mapping[str, Standing]
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,8 +61,8 @@ class Summary:
     """What ``status`` tells.
 
     ``live`` holds the commitments that are not closed, in file order, ``closed`` counts the others. ``anomalies``
-    holds the first :data:`FEW` of ``anomaly_count`` rows without effect, ``notes`` what replay remarked.
-    ``uncommitted`` counts the observations that no commitment names and nobody dismissed. ``everything`` gives the
+    holds the first :data:`FEW` of ``anomaly_count`` rows without effect, ``notes`` what replay and the reading of
+    trust remarked. ``evidence`` tells what the evidence of live commitments is worth. ``uncommitted`` counts the observations that no commitment names and nobody dismissed. ``everything`` gives the
     whole, which of a large ledger takes a moment.
     """
 
@@ -71,21 +73,35 @@ class Summary:
     anomaly_count: int
     notes: list[Note]
     uncommitted: int
+    evidence: Mapping[str, Standing]
     everything: Callable[[], Everything]
 
 
-def summary_of(state: State, verification: Verification) -> Summary:
+def evidence_of(record: Commitment) -> str | None:
+    """Return the id of what a commitment closed with or waits in review with."""
+    return record.submission.evidence if record.submission is not None else record.evidence
+
+
+def worth(records: Iterable[Commitment], trust: Trust) -> dict[str, Standing]:
+    """Return what the evidence of commitments is worth, by the evidence's id."""
+    named = dict.fromkeys(filter(None, map(evidence_of, records)))
+    return {name: trust.standing(name) for name in named if name in trust}
+
+
+def summary_of(state: State, verification: Verification, trust: Trust) -> Summary:
     """Return the summary of a replayed ledger."""
     live = [record for record in state.commitments.values() if record.state != "closed"]
+    remarked = [Note(found.line or 0, found.id, found.warning, found.message) for found in trust.warnings]
     return Summary(
         verification=verification,
         live=live,
         closed=len(state.commitments) - len(live),
         anomalies=state.anomalies[:FEW],
         anomaly_count=len(state.anomalies),
-        notes=state.notes,
+        notes=sorted([*state.notes, *remarked], key=lambda found: found.line),
         uncommitted=sum(1 for name in state.uncommitted() if state.signals[name].kind == "observation"),
-        everything=lambda: Everything(state.commitments, state.anomalies),
+        evidence=worth(live, trust),
+        everything=lambda: Everything(state.commitments, state.anomalies, worth(state.commitments.values(), trust)),
     )
 
 
@@ -131,10 +147,12 @@ def save(ledger: Path, identity: Identity, unhashed_prefix: int | None, summary:
         "anomaly_count": summary.anomaly_count,
         "notes": [[found.line, found.id, found.warning, found.message] for found in summary.notes],
         "uncommitted": summary.uncommitted,
+        "evidence": _stored(summary.evidence),
     }
     rest = {
         "commitments": [_values(record) for record in whole.commitments.values()],
         "anomalies": [_anomaly(found) for found in whole.anomalies],
+        "evidence": _stored(whole.evidence),
     }
     temp = path.with_name(f"{path.name}.{os.getpid()}")
     with contextlib.suppress(OSError, orjson.JSONEncodeError):
@@ -188,13 +206,22 @@ def _commitment(values: list[Any]) -> Commitment:
     return Commitment(*values)
 
 
+def _stored(evidence: Mapping[str, Standing]) -> dict[str, list[Any]]:
+    return {name: list(standing) for name, standing in evidence.items()}
+
+
+def _standings(stored: dict[str, list[Any]]) -> dict[str, Standing]:
+    return {name: Standing(*values) for name, values in stored.items()}
+
+
 def _everything(rest: bytes, otherwise: Callable[[], Everything]) -> Everything:
     collecting = gc.isenabled()
     gc.disable()  # nothing here is garbage, and looking for some takes longer than the reading
     try:
         stored = orjson.loads(rest)
         commitments = {values[0]: _commitment(values) for values in stored["commitments"]}
-        return Everything(commitments, [Anomaly(*values) for values in stored["anomalies"]])
+        anomalies = [Anomaly(*values) for values in stored["anomalies"]]
+        return Everything(commitments, anomalies, _standings(stored["evidence"]))
     except _DAMAGED:
         return otherwise()
     finally:
@@ -223,5 +250,6 @@ def _summary(brief: dict[str, Any], rest: bytes, otherwise: Callable[[], Everyth
         anomaly_count=brief["anomaly_count"],
         notes=[Note(*values) for values in brief["notes"]],
         uncommitted=brief["uncommitted"],
+        evidence=_standings(brief["evidence"]),
         everything=lambda: _everything(rest, otherwise),
     )

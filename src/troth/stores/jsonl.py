@@ -268,7 +268,7 @@ class JsonlStore:
             if known is not None:
                 return known
             snapshot = self.read(trust=True)
-            summary = index.summary_of(snapshot.state, snapshot.verification)
+            summary = index.summary_of(snapshot.state, snapshot.verification, snapshot.trust)
             if self._memory is not None and self._memory.identity is not None:
                 index.save(self.ledger_file, self._memory.identity, self.unhashed_prefix, summary)
             return summary
@@ -292,8 +292,8 @@ class JsonlStore:
         return ruling.genesis
 
     def _everything(self) -> index.Everything:
-        state = self.read().state
-        return index.Everything(state.commitments, state.anomalies)
+        snapshot = self.read(trust=True)
+        return index.summary_of(snapshot.state, snapshot.verification, snapshot.trust).everything()
 
     # Writing ---------------------------------------------------------------------------------------------------
 
