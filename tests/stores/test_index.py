@@ -47,7 +47,7 @@ def store(tmp_path: Path, cache: Path) -> JsonlStore:
 def _reading(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     reads: list[int] = []
     real = JsonlStore.read
-    monkeypatch.setattr(JsonlStore, "read", lambda self: (reads.append(1), real(self))[1])
+    monkeypatch.setattr(JsonlStore, "read", lambda self, **more: (reads.append(1), real(self, **more))[1])
     return reads
 
 
@@ -64,6 +64,8 @@ def _facts(summary: Summary) -> tuple[object, ...]:
         summary.uncommitted,
         whole.commitments,
         whole.anomalies,
+        summary.evidence,
+        whole.evidence,
     )
 
 

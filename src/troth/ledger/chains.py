@@ -66,7 +66,7 @@ NOTHING: Final = Asserted(UNSCORED, False, UNVERIFIED)
 
 
 class Terms(NamedTuple):
-    """What a genesis event lays down for the rows behind it: the seven weights, and a half-life in days or none."""
+    """What genesis events lay down for the rows behind them: the seven weights, and a half-life in days or none."""
 
     weights: Mapping[str, float]
     half_life_days: int | None
@@ -116,17 +116,17 @@ def assess(value: Mapping[str, Any], weights: Mapping[str, float]) -> Asserted:
     if type(trust) is not dict:
         return NOTHING
     stored = trust.get("confidence")
-    if type(stored) not in (int, float) or not 0 <= stored <= 1:
+    if not (type(stored) is int or type(stored) is float) or not 0 <= stored <= 1:
         return NOTHING
+    stored = float(stored)
     if _is_stamp(value, trust):
-        return Asserted(float(stored), True, HUMAN, float(stored))
+        return Asserted(stored, True, HUMAN, stored)
     components = parse_chain(trust.get("chain"))
     if components is None:
         return NOTHING
     recomputed = weigh(components, weights)
     checked = trust.get("verification") == LEVELS[MACHINE] and components["exit_code"] == 1.0
-    lower = min(float(stored), recomputed)
-    return Asserted(lower, True, MACHINE if checked else UNVERIFIED, float(stored), recomputed)
+    return Asserted(min(stored, recomputed), True, MACHINE if checked else UNVERIFIED, stored, recomputed)
 
 
 def _is_stamp(value: Mapping[str, Any], trust: Mapping[str, Any]) -> bool:
@@ -150,29 +150,27 @@ def stored_half_life(trust: Any) -> tuple[int | None, bool]:
     return found, False
 
 
-def genesis_terms(value: Mapping[str, Any]) -> Terms | None:
-    """Return what a row lays down as a genesis event, ``None`` when it is none (§16, Genesis event).
+def genesis_terms(value: Mapping[str, Any], before: Terms) -> Terms:
+    """Return the terms in force behind a row: changed by a genesis event, else those ``before`` (§16, Genesis event).
 
-    One with weights that a key could not have (§11), or with a half-life that is no integer from 1, is none. One
-    without weights means the specification's own.
+    A member that a key could not have (§11) changes nothing: weights other than all seven with the sum 1, a
+    half-life that is no integer from 1.
     """
     if value.get("actor") != GENESIS_ACTOR or value.get("op") != "capture":
-        return None
+        return before
     payload = value.get("payload")
     if type(payload) is not dict or payload.get("kind") != "event":
-        return None
+        return before
     meta = payload.get("meta")
     event = meta.get("genesis") if type(meta) is dict else None
-    if type(event) is not dict:
-        return None
-    weights, half_life = event.get("weights"), event.get("half_life_days")
-    if half_life is not None and (type(half_life) is not int or half_life < 1):
-        return None
-    if weights is None:
-        return Terms(WEIGHTS, half_life)
-    if not are_weights(weights):
-        return None
-    return Terms({name: float(weights[name]) for name in WEIGHTS}, half_life)
+    if type(event) is not dict or "sha256" not in event:
+        return before
+    weights: Any = event.get("weights")
+    half_life = event.get("half_life_days")
+    return Terms(
+        {name: float(weights[name]) for name in WEIGHTS} if are_weights(weights) else before.weights,
+        half_life if type(half_life) is int and half_life >= 1 else before.half_life_days,
+    )
 
 
 def are_weights(weights: Any) -> bool:

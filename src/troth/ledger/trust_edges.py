@@ -16,6 +16,7 @@ from troth.ledger.chains import (
     GENESIS_ACTOR,
     HUMAN,
     MACHINE,
+    UNVERIFIED,
     Terms,
     assess,
     genesis_terms,
@@ -84,13 +85,14 @@ class TrustEdges:
 
     ``citer``, ``target``, ``kind``, ``via`` and ``who`` describe edge *e* from 0, ascending by citer; ``who``
     numbers ``actors``. ``head[line]`` is 1 + the newest edge onto that line, 0 for none; ``following[e]`` 1 + the
-    next older edge onto the same target.
+    next older edge onto the same target. ``changes`` holds the lines where terms changed, and the terms from there on.
     """
 
     def __init__(self, signals: Mapping[str, Signal]) -> None:
         self._signals = signals
         self.lines = 0
         self.terms: Terms = DEFAULT_TERMS
+        self.changes: list[tuple[int, Terms]] = [(0, DEFAULT_TERMS)]
         self.warnings: list[Warning_] = []
         self.asserted: dict[int, float] = {}
         self.half_lives: dict[int, int] = {}
@@ -129,7 +131,7 @@ class TrustEdges:
             op = row.op
             if op == "capture":
                 if value["actor"] == GENESIS_ACTOR:
-                    self.terms = genesis_terms(value) or self.terms
+                    self._genesis(row)
             elif op not in _IDLE:
                 self._effect(row, op)
 
@@ -139,6 +141,12 @@ class TrustEdges:
         if number == len(self.actors):
             self.actors.append(actor)
         return number
+
+    def _genesis(self, row: Row) -> None:
+        terms = genesis_terms(row.value, self.terms)
+        if terms != self.terms:
+            self.terms = terms
+            self.changes.append((row.line, terms))
 
     def _trust(self, row: Row) -> None:
         value = row.value
@@ -222,12 +230,11 @@ class TrustEdges:
     def _raise(self, row: Row, evidence: str) -> None:
         """Let an approval raise the level of what it approved: a person's not that of their own work (§9, §16)."""
         aim, actor = self._signals[evidence], row.value["actor"]
-        if is_human(actor):
-            level = HUMAN if aim.actor != actor else 0
-        else:
-            level = MACHINE if actor == VALIDATOR else 0
+        level = MACHINE if actor == VALIDATOR else UNVERIFIED
+        if is_human(actor) and actor != aim.actor:
+            level = HUMAN
         before = self.levels.get(aim.line)
-        if level > (before.level if before is not None else 0):
+        if level > (before.level if before is not None else UNVERIFIED):
             self.levels[aim.line] = Raised(level, row.line)
 
     def _retraction(self, row: Row, target: str) -> None:

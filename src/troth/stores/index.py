@@ -62,8 +62,9 @@ class Summary:
 
     ``live`` holds the commitments that are not closed, in file order, ``closed`` counts the others. ``anomalies``
     holds the first :data:`FEW` of ``anomaly_count`` rows without effect, ``notes`` what replay and the reading of
-    trust remarked. ``evidence`` tells what the evidence of live commitments is worth. ``uncommitted`` counts the observations that no commitment names and nobody dismissed. ``everything`` gives the
-    whole, which of a large ledger takes a moment.
+    trust remarked. ``evidence`` tells what the evidence of live commitments is worth. ``uncommitted`` counts the
+    observations that no commitment names and nobody dismissed. ``everything`` gives the whole, which of a large ledger
+    takes a moment.
     """
 
     verification: Verification
