@@ -17,7 +17,6 @@ from troth.ledger.chains import (
     NOTHING,
     UNVERIFIED,
     Asserted,
-    are_weights,
     assess,
     genesis_terms,
     parse_chain,
@@ -190,7 +189,6 @@ def test_a_genesis_event_sets_terms() -> None:
      WEIGHTED | {"exit_code": 2, "no_errors": -1}, WEIGHTED | {"exit_code": "1"}],
 )  # fmt: skip
 def test_weights_that_no_key_could_have_change_nothing(wrong: Any) -> None:
-    assert not are_weights(wrong)
     assert genesis_terms(event(weights=wrong), DEFAULT_TERMS).weights == WEIGHTS
 
 

@@ -6,12 +6,12 @@ approval. Of the stored value and the recomputed one the lower is taken. Everyth
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
 
 from troth.ledger.fields import is_blank
+from troth.ledger.genesis_event import event_of
 from troth.ledger.trust import HUMAN_STAMP, WEIGHTS
 from troth.ledger.values import is_human
 
@@ -27,11 +27,6 @@ LEVELS: Final = ("unverified", "machine_verified", "human_verified")
 UNVERIFIED: Final = 0
 MACHINE: Final = 1
 HUMAN: Final = 2
-
-DEFAULT_HALF_LIFE_DAYS: Final = 90
-"""Half-life of a signal that stores none, where no genesis key gives another (§10)."""
-
-GENESIS_ACTOR: Final = "system:genesis"
 
 # Comparing doubles at a bound that no double is: what differs by the bound exactly is within it.
 _SLACK: Final = 1e-9
@@ -153,30 +148,9 @@ def stored_half_life(trust: Any) -> tuple[int | None, bool]:
 def genesis_terms(value: Mapping[str, Any], before: Terms) -> Terms:
     """Return the terms in force behind a row: changed by a genesis event, else those ``before`` (§16, Genesis event).
 
-    A member that a key could not have (§11) changes nothing: weights other than all seven with the sum 1, a
-    half-life that is no integer from 1.
+    A member of the event that no key could have (§11) changes nothing.
     """
-    if value.get("actor") != GENESIS_ACTOR or value.get("op") != "capture":
+    event = event_of(value)
+    if event is None:
         return before
-    payload = value.get("payload")
-    if type(payload) is not dict or payload.get("kind") != "event":
-        return before
-    meta = payload.get("meta")
-    event = meta.get("genesis") if type(meta) is dict else None
-    if type(event) is not dict or "sha256" not in event:
-        return before
-    weights: Any = event.get("weights")
-    half_life = event.get("half_life_days")
-    return Terms(
-        {name: float(weights[name]) for name in WEIGHTS} if are_weights(weights) else before.weights,
-        half_life if type(half_life) is int and half_life >= 1 else before.half_life_days,
-    )
-
-
-def are_weights(weights: Any) -> bool:
-    """Tell whether a value is all seven weights, each in [0, 1], with the sum 1 within 1e-6 (§11)."""
-    if type(weights) is not dict or weights.keys() != WEIGHTS.keys():
-        return False
-    if any(type(weight) not in (int, float) or not 0 <= weight <= 1 for weight in weights.values()):
-        return False
-    return math.fabs(math.fsum(weights.values()) - 1.0) <= 1e-6 + _SLACK
+    return Terms(event.weights or before.weights, event.half_life_days or before.half_life_days)

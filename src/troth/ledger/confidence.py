@@ -14,9 +14,10 @@ from typing import Final, NamedTuple
 
 from troth.core.instants import parse_instant
 from troth.ledger.chain import Warning_
-from troth.ledger.chains import DEFAULT_HALF_LIFE_DAYS, LEVELS, UNSCORED
+from troth.ledger.chains import LEVELS, UNSCORED
 from troth.ledger.replay import Replay, Signal, State
 from troth.ledger.rows import Row
+from troth.ledger.trust import HALF_LIFE_DAYS
 from troth.ledger.trust_edges import DOUBT, SUPPORT, Delta, Raised, Stray, TrustEdges
 
 SUPPORT_WEIGHT: Final = 0.10
@@ -111,7 +112,7 @@ class Trust:
     def __init__(self, edges: TrustEdges, signals: dict[str, Signal], half_life_days: int | None = None) -> None:
         self._edges = edges
         self._signals = signals
-        self.default_half_life = half_life_days or edges.terms.half_life_days or DEFAULT_HALF_LIFE_DAYS
+        self.default_half_life = half_life_days or edges.terms.half_life_days or HALF_LIFE_DAYS
         size = max(edges.lines, *(signal.line for signal in signals.values()), 0) + 1 if signals else edges.lines + 1
         self._asserted = array("d", [UNSCORED]) * size
         for line, value in edges.asserted.items():

@@ -13,7 +13,6 @@ from typing import Any, Final, NamedTuple
 from troth.ledger.chain import Warning_
 from troth.ledger.chains import (
     DEFAULT_TERMS,
-    GENESIS_ACTOR,
     HUMAN,
     MACHINE,
     UNVERIFIED,
@@ -24,6 +23,7 @@ from troth.ledger.chains import (
 )
 from troth.ledger.codes import WARNINGS
 from troth.ledger.fields import is_blank
+from troth.ledger.genesis_event import AUTHOR
 from troth.ledger.replay import Signal, read_kind
 from troth.ledger.rows import Row
 from troth.ledger.values import is_human
@@ -130,7 +130,7 @@ class TrustEdges:
         if has_effect:
             op = row.op
             if op == "capture":
-                if value["actor"] == GENESIS_ACTOR:
+                if value["actor"] == AUTHOR:
                     self._genesis(row)
             elif op not in _IDLE:
                 self._effect(row, op)
