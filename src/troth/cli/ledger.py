@@ -45,15 +45,21 @@ def agents_text() -> str:
 @click.command("init", epilog="Example: troth init --workspace my-project")
 @click.argument("folder", required=False, type=click.Path(path_type=Path))
 @click.option("--workspace", "name", metavar="NAME", help="Name written into rows. Default: the folder's name.")
+@click.option("--genesis", type=click.Path(path_type=Path), metavar="FILE", help="Put this genesis key into it.")
 @json_option
-def init_cmd(folder: Path | None, name: str | None, as_json: bool) -> int:
+def init_cmd(folder: Path | None, name: str | None, genesis: Path | None, as_json: bool) -> int:
     """Create a workspace in FOLDER (default: here): .mentu with an empty ledger, settings and AGENTS.md.
 
-    Nothing that exists is overwritten; run again, it adds what is missing.
+    Nothing that exists is overwritten; run again, it adds what is missing. A genesis key is validated before
+    anything is written.
     """
+    from troth.stores.constitution import key_to_install
     from troth.stores.workspace import create_workspace, here
 
-    space, created = create_workspace(folder if folder is not None else here(), name=name, agents_text=agents_text())
+    key = key_to_install(genesis) if genesis is not None else {}
+    space, created = create_workspace(
+        folder if folder is not None else here(), name=name, agents_text=agents_text(), key=key
+    )
     config = space.config()
     told = [entry for entry in created if not entry.startswith(".")]
     if as_json:
@@ -65,6 +71,8 @@ def init_cmd(folder: Path | None, name: str | None, as_json: bool) -> int:
     else:
         say(f"Created {', '.join(told)} in {where} (workspace {printable(config.workspace or 'default')}).")
         say('Next: troth capture "what you saw"')
+    if key and "genesis.key" not in created:
+        note("troth: the workspace keeps its genesis key; nothing that exists is overwritten")
     if name is not None and config.workspace != name:
         note(f"troth: the workspace keeps its name {config.workspace!r}; change it in config.yaml")
     return 0
@@ -142,6 +150,7 @@ def status_cmd(mine: bool, in_review: bool, actor: str | None, store: str | None
     ledger = open_ledger(store)
     summary = ledger.summary()
     found = summary.verification
+    governed = ledger.ruling().warnings()
     owner = acting(actor, ledger) if mine else None
     narrowed = mine or in_review
     sections = extra_sections(ledger.space)
@@ -159,7 +168,7 @@ def status_cmd(mine: bool, in_review: bool, actor: str | None, store: str | None
                 "anomalies": [anomaly.as_json() for anomaly in whole.anomalies],
                 "uncommitted": summary.uncommitted,
                 "faults": [fault.as_json() for fault in found.faults],
-                "warnings": [warning.as_json() for warning in found.warnings] + _replay_notes(summary),
+                "warnings": [warning.as_json() for warning in (*found.warnings, *governed)] + _replay_notes(summary),
                 **{section.key: section.items for section in sections},
             }
         )
@@ -175,6 +184,7 @@ def status_cmd(mine: bool, in_review: bool, actor: str | None, store: str | None
         note(f"warning: {_finding(told.line, told.id, told.warning, told.message)}")
     if len(summary.notes) > WARNINGS_SHOWN:
         note(f"warning: {len(summary.notes) - WARNINGS_SHOWN} more; --json lists them all")
+    _warn(governed)
     say(f"{found.summary()}  head {found.head}")
     return 0 if _sound(found) else 1
 
@@ -256,6 +266,12 @@ def _sound(found: Verification) -> bool:
     return found.ok
 
 
+def _warn(warnings: Iterable[Warning_]) -> None:
+    """Tell warnings about the ledger as a whole on stderr."""
+    for warning in warnings:
+        note(f"warning: {_finding(warning.line, warning.id, warning.warning, warning.message)}")
+
+
 # show and log --------------------------------------------------------------------------------------------------
 
 
@@ -264,8 +280,10 @@ def _sound(found: Verification) -> bool:
 @reading_options
 def show_cmd(identifier: str, store: str | None, as_json: bool) -> int:
     """Show one signal; for a commitment also its computed state and every row about it."""
-    snapshot = open_ledger(store).read()
+    ledger = open_ledger(store)
+    snapshot = ledger.read()
     row = _row(snapshot, identifier)
+    governed = ledger.ruling().warnings()
     record = snapshot.state.commitments.get(row.id or "")
     about = [] if record is None else [other for other in snapshot.rows if _concerns(other, record.id)]
     anomaly = next((found for found in snapshot.state.anomalies if found.line == row.line), None)
@@ -278,10 +296,12 @@ def show_cmd(identifier: str, store: str | None, as_json: bool) -> int:
                 "commitment": commitment_json(record) if record is not None else None,
                 "history": [_brief(other) for other in about],
                 "anomaly": anomaly.as_json() if anomaly is not None else None,
+                "warnings": [warning.as_json() for warning in governed],
             }
         )
         return 0
     _sound(snapshot.verification)
+    _warn(governed)
     for name, value in _flat(row.value):
         say(f"{name}: {printable(value)}")
     if anomaly is not None:
@@ -359,8 +379,10 @@ def _line_of(row: Row) -> str:
 @reading_options
 def log_cmd(count: int, store: str | None, as_json: bool) -> int:
     """Show recent signals, the newest last."""
-    snapshot = open_ledger(store).read()
+    ledger = open_ledger(store)
+    snapshot = ledger.read()
     rows = snapshot.rows[-count:]
+    governed = ledger.ruling().warnings()
     if as_json:
         emit_json(
             {
@@ -368,10 +390,12 @@ def log_cmd(count: int, store: str | None, as_json: bool) -> int:
                 "head": snapshot.head,
                 "total": snapshot.verification.total,
                 "signals": [row.value for row in rows],
+                "warnings": [warning.as_json() for warning in governed],
             }
         )
         return 0
     _sound(snapshot.verification)
+    _warn(governed)
     for row in rows:
         say(_line_of(row))
     if not rows:
@@ -403,8 +427,9 @@ def verify_cmd(
     repaired = ledger.repair_tail() if repair_tail else None
     with Progress("verifying") as progress:
         found = ledger.verify(expect_head=head, expect_rows=rows, progress=progress)
-    if remarks:
-        found = replace(found, warnings=(*found.warnings, *_remarks(ledger)))
+    governed = ledger.ruling().warnings()
+    if remarks or governed:
+        found = replace(found, warnings=(*governed, *found.warnings, *(_remarks(ledger) if remarks else ())))
     if as_json:
         answer = found.as_json() | {"anchored": head is not None}
         if repair_tail:

@@ -192,8 +192,12 @@ class Genesis:
         if op not in ("approve", "close", "reopen"):
             return None
         record = state.commitments[payload["commitment"]]
-        tags = state.tags_of(record)
-        actor = row["actor"]
+        return self.broken_on(record, op=op, actor=row["actor"], tags=state.tags_of(record), state=state, now=now)
+
+    def broken_on(
+        self, record: Commitment, *, op: str, actor: str, tags: Sequence[str], state: State, now: datetime
+    ) -> str | None:
+        """Return what :meth:`broken_rule` does for approve, close and reopen of a commitment with these tags."""
         rules = [self.constraints.tags[tag] for tag in tags if tag in self.constraints.tags]
         tier = self.tier_of(tags)
         if op == "approve":

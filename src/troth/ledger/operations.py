@@ -44,6 +44,9 @@ _OPTIONAL: Final = (
 _MEMBERS: Final = ("op", "actor", "payload", "id", "ts", "workspace", *_OPTIONAL, "trust")
 
 
+_EXPLAIN: Final = "`troth genesis explain` tells what decides."
+
+
 @dataclass(frozen=True, slots=True)
 class Candidate:
     """What a caller asks to be appended; nothing in it is trusted.
@@ -93,8 +96,10 @@ class Constitution(Protocol):
         """
 
 
-def _refuse(code: str, message: str, *, detail: str | None = None, path: str | None = None) -> NoReturn:
-    raise Refused(code, message, detail=detail, place=Place(path=path) if path else None)
+def _refuse(
+    code: str, message: str, *, detail: str | None = None, path: str | None = None, remedy: str | None = None
+) -> NoReturn:
+    raise Refused(code, message, detail=detail, place=Place(path=path) if path else None, remedy=remedy)
 
 
 def admit(
@@ -162,7 +167,7 @@ def admit(
     _check_unused(value, state)
     # 7
     if constitution is not None and not constitution.permits(value["actor"], op):
-        _refuse("E_PERMISSION_DENIED", f"no role of {value['actor']} may {op}", path="$.actor")
+        _refuse("E_PERMISSION_DENIED", f"no role of {value['actor']} may {op}", path="$.actor", remedy=_EXPLAIN)
     # 8
     kind = value["payload"].get("kind") or DEFAULT_KIND[op]
     if kind in CITING_KINDS and not parents_of(value):
@@ -176,8 +181,12 @@ def admit(
     if constitution is not None:
         rule = constitution.broken_rule(value, state, now)
         if rule is not None:
-            why = RULES.get(rule, "The genesis key forbids it.")
-            _refuse("E_CONSTRAINT_VIOLATED", f"the genesis key forbids it: {rule}. {why}", detail=rule)
+            _refuse(
+                "E_CONSTRAINT_VIOLATED",
+                f"the genesis key forbids it: {rule}",
+                detail=rule,
+                remedy=f"{RULES.get(rule, '')} {_EXPLAIN}".strip(),
+            )
     return _complete(
         value,
         state,

@@ -13,6 +13,7 @@ CODES: Final[dict[str, str]] = {
     "E_TOO_LARGE": "The file is larger than anything of its kind should be.",
     "E_CONFIG": "config.yaml cannot be understood; the message says where.",
     "E_NO_GENESIS": "There is no genesis key at that place; `troth genesis init` writes one to begin with.",
+    "E_GENESIS_EXISTS": "A genesis key stands there already, and none is overwritten.",
     "E_WRITE_FAILED": "The row could not be made durable (a full disk, for example); it was taken back.",
     "E_NOT_EMPTY": "Rows stand in the ledger already, and an import needs an empty one.",
     "E_NOT_IMPORTABLE": "The file to import holds a line that is no row, or a row that has no place in a ledger.",

@@ -10,6 +10,7 @@ from typing import Final
 from troth.core.errors import Refused
 from troth.ledger.governance import NO_KEY, Ruling, ruling_of
 from troth.stores.durable import read_regular
+from troth.stores.workspace import GENESIS
 
 KEY_LIMIT: Final = 1 << 17
 """Longest key read, in bytes; what the rules of a key themselves allow is less."""
@@ -56,6 +57,25 @@ class KeyFile:
 def signature_beside(key: Path) -> Path:
     """Return where the signature of a key lies."""
     return key.with_name(f"{key.name}.sig")
+
+
+def key_to_install(path: Path) -> dict[str, bytes]:
+    """Return what a new workspace gets for the key of a file: file name -> bytes, its signature included.
+
+    Raises:
+        Refused: as :func:`read_key`, and ``E_CONSTRAINT_VIOLATED`` (``genesis_invalid``) for an invalid key.
+    """
+    # Imported here: a ledger without a key should not pay for it.
+    from troth.ledger.genesis import parse_genesis
+
+    data = read_key(path)
+    parse_genesis(data, str(path))
+    found = {GENESIS: data}
+    beside = signature_beside(path)
+    if os.path.lexists(beside):
+        signature = read_regular(beside, NOTE_LIMIT, "E_NO_GENESIS", "the signature of the genesis key")
+        found = {signature_beside(Path(GENESIS)).name: signature, GENESIS: data}
+    return found
 
 
 def read_key(path: Path) -> bytes:

@@ -255,13 +255,16 @@ def name_for(root: Path) -> str:
     return name if is_workspace_name(name) and name.isprintable() else "default"
 
 
-def create_workspace(root: Path, *, name: str | None, agents_text: str) -> tuple[Workspace, list[str]]:
+def create_workspace(
+    root: Path, *, name: str | None, agents_text: str, key: Mapping[str, bytes] | None = None
+) -> tuple[Workspace, list[str]]:
     """Create what a workspace lacks; never touch what is there.
 
     Args:
         root: an existing folder; ``.mentu`` itself stands for the one that holds it.
         name: the name written into rows; by default made from the folder's name.
         agents_text: content of ``AGENTS.md``.
+        key: content of the genesis key and its signature, by file name, found valid before.
 
     Returns:
         The workspace, and the names of the files created (none when it was complete).
@@ -283,6 +286,7 @@ def create_workspace(root: Path, *, name: str | None, agents_text: str) -> tuple
         # missing no command takes the workspace for a complete one.
         (space.config_file, config_text(name or name_for(space.root)).encode()),
         (space.agents_file, agents_text.encode()),
+        *((space.folder / name, data) for name, data in (key or {}).items()),
         (space.lock, b""),
         (space.ledger, b""),
     )
