@@ -35,6 +35,7 @@ from troth.observer.protected import Entry, entries_of
 from troth.stores.requests import resolve
 
 if TYPE_CHECKING:
+    from troth.airlock.validating import Report
     from troth.ledger.replay import Commitment
     from troth.observer.observe import Request
     from troth.observer.tree import Snapshot
@@ -79,7 +80,7 @@ class Outcome:
     ``done`` and ``checks`` have the shapes of done records §9; ``sentence`` says the verdict for a person; ``lines``
     are further facts; ``missing`` names, for each check that was not established, the record that did not allow an
     answer and why; ``evidence`` and ``submission`` are ids of ledger rows; ``refused`` is the code with which the
-    ledger refused the submission.
+    ledger refused the submission; ``airlock`` is what the submission's tier made of it.
     """
 
     run: str
@@ -94,6 +95,7 @@ class Outcome:
     submission: str | None
     ledger_says: str
     refused: str | None = None
+    airlock: Report | None = None
 
     @property
     def exit_code(self) -> int:
@@ -115,6 +117,7 @@ class Outcome:
             "submission": self.submission,
             "state": self.ledger_says,
             "submission_refused": self.refused,
+            "airlock": self.airlock.as_json() if self.airlock is not None else None,
         }
 
 
@@ -537,6 +540,12 @@ def _conclude(bench: _Bench, state: RunState) -> RunState:
 
 
 def _outcome(bench: _Bench, state: RunState) -> Outcome:
+    from troth.airlock.validating import Airlock
+
+    airlock = None
+    if state.submission is not None:
+        # The run is finished and its lock still held: what a validator's command looks at is what the agent left.
+        airlock = Airlock(bench.store, tell=bench.tell).take(state.submission)
     folder = bench.runs.path(state.id)
     predicate = json.loads((folder / RECEIPT).read_bytes())["predicate"]
     commitment = bench.store.read().state.commitments[state.commitment]
@@ -556,6 +565,7 @@ def _outcome(bench: _Bench, state: RunState) -> Outcome:
         submission=state.submission,
         ledger_says=_ledger_words(commitment),
         refused=state.refused,
+        airlock=airlock,
     )
 
 
@@ -564,4 +574,6 @@ def _ledger_words(commitment: Commitment) -> str:
         return "in_review, waiting for an approval"
     if commitment.state == "claimed":
         return f"claimed by {commitment.owner}"
+    if commitment.state == "closed":
+        return f"closed by {commitment.closed_by}"
     return str(commitment.state)

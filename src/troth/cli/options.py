@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -78,6 +79,11 @@ class Notes(list[tuple[str, str]]):
     def as_json(self) -> list[dict[str, str]]:
         """Return the notes in the form of warnings."""
         return [{"warning": code, "message": text} for code, text in self]
+
+
+def progress_note() -> Callable[[str], None]:
+    """Return what tells progress on stderr where a person looks at it, and nobody otherwise."""
+    return (lambda text: note(f"troth: {text}")) if sys.stderr.isatty() else (lambda _: None)
 
 
 def open_ledger(where: str | None, notes: Notes | None = None) -> LedgerStore:

@@ -84,7 +84,8 @@ def run_cmd(  # noqa: PLR0917 - click calls it by name
     """Run AGENT under observation, grade its final tree and write a done receipt.
 
     The commitment is claimed first. A supported receipt is submitted as evidence; a contradicted one is recorded and
-    annotated; one that establishes nothing is recorded with what was missing. A person or a tier approves.
+    annotated; one that establishes nothing is recorded with what was missing. A person approves, or the validators of
+    the commitment's tier where the genesis key defines tiers.
     """
     from troth.airlock.run import RunOptions, resume_run, run_commitment
     from troth.cli.options import Notes, acting
@@ -154,6 +155,8 @@ def _split(words: tuple[str, ...], new: str | None) -> tuple[str | None, tuple[s
 
 
 def _answer(outcome: Outcome, as_json: bool) -> int:
+    from troth.cli.airlock import report_lines
+
     if as_json:
         emit_json(outcome.as_json())
         return outcome.exit_code
@@ -164,7 +167,10 @@ def _answer(outcome: Outcome, as_json: bool) -> int:
         say(f"  {printable(line)}")
     say(f"  receipt     {outcome.folder / 'receipt.json'}")
     say(f"  commitment  {outcome.commitment}: {outcome.ledger_says}")
-    if outcome.submission is not None:
+    if outcome.airlock is not None:
+        for line in report_lines(outcome.airlock):
+            say(f"  {line}")
+    if outcome.submission is not None and (outcome.airlock is None or outcome.airlock.outcome != "closed"):
         say(f"  next        troth approve {outcome.commitment}   or   troth reopen {outcome.commitment} --reason TEXT")
     return outcome.exit_code
 

@@ -9,12 +9,13 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 import click
 
 from troth.cli.answer import emit_json, note, printable, say
-from troth.cli.options import Notes, acting, open_ledger, writing_options
+from troth.cli.options import Notes, acting, open_ledger, progress_note, writing_options
 from troth.core.errors import Refused
 
 if TYPE_CHECKING:
     from troth.ledger.operations import Candidate
     from troth.stores.check import Measured
+    from troth.stores.protocol import LedgerStore
     from troth.stores.snapshot import Snapshot
 
 _F = TypeVar("_F", bound=Callable[..., Any])
@@ -118,10 +119,24 @@ def release_cmd(commitment: str, reason: str | None, **options: Any) -> int:
 @click.argument("commitment", metavar="ID")
 @click.option("--evidence", required=True, metavar="ID", help="The capture or note that shows it is done.")
 @click.option("--summary", metavar="TEXT", help="What was done.")
+@click.option("--meta", metavar="JSON", help="Further facts, such as the review and the artifact it looked at.")
 @writing_options
 def submit_cmd(commitment: str, evidence: str, summary: str | None, **options: Any) -> int:
-    """Request closure with evidence; the commitment waits in review."""
-    return _append("submit", {"commitment": commitment, "evidence": evidence}, options, words=summary)
+    """Request closure with evidence; the commitment waits in review.
+
+    Where the genesis key defines tiers, the validators of the commitment's tier answer at once, and a tier that closes
+    by itself closes when all of them passed. Whatever they say, the submission stands, with exit status 0.
+    """
+    named = {"commitment": commitment, "evidence": evidence}
+    return _append("submit", named, options, words=summary, after=_through_airlock)
+
+
+def _through_airlock(ledger: LedgerStore, row: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]:
+    from troth.airlock.validating import Airlock
+    from troth.cli.airlock import report_lines
+
+    report = Airlock(ledger, tell=progress_note()).take(row["id"])
+    return {"airlock": report.as_json()}, report_lines(report)
 
 
 @click.command("approve", epilog="Example: troth approve cmt_e5f6g7h8 --as human:reviewer")
@@ -184,8 +199,13 @@ def _append(
     check: Sequence[str] = (),
     meta: Mapping[str, Any] | None = None,
     before: Callable[[str], None] = lambda _: None,
+    after: Callable[[LedgerStore, Mapping[str, Any]], tuple[dict[str, Any], list[str]]] = lambda *_: ({}, []),
 ) -> int:
-    """Append one signal and tell its id; ``before`` is called with the commitment it is about."""
+    """Append one signal and tell its id.
+
+    ``before`` is called with the commitment it is about; ``after`` with the row, and returns what there is to tell
+    beside it, as members and as lines.
+    """
     from troth.stores.requests import Request, candidate_of
 
     notes = Notes()
@@ -231,14 +251,20 @@ def _append(
         return candidate, measured.trust(depth, weights=ruling.weights, half_life_days=ruling.half_life_days)
 
     row = ledger.append_with(build, seen=options["seen"])
-    _tell(row, measured, notes, as_json=options["as_json"])
+    members, lines = after(ledger, row)
+    _tell(row, measured, notes, as_json=options["as_json"], members=members)
+    for line in () if options["as_json"] else lines:
+        say(f"  {line}")
     return 0
 
 
-def _tell(row: dict[str, Any], measured: Measured | None, notes: Notes, *, as_json: bool) -> None:
+def _tell(
+    row: dict[str, Any], measured: Measured | None, notes: Notes, *, as_json: bool, members: Mapping[str, Any]
+) -> None:
     payload = row["payload"]
     if as_json:
         answer = {"id": row["id"], "op": row["op"], "hash": row["hash"], "signal": row, "warnings": notes.as_json()}
+        answer |= members
         if measured is not None:
             answer["check"] = measured.as_meta()
         emit_json(answer)

@@ -92,7 +92,7 @@ def run_check(argv: Sequence[str], *, time_limit: float = TIME_LIMIT_SECONDS) ->
         reason = fault.strerror if isinstance(fault, OSError) else str(fault)
         raise Refused("E_USAGE", f"the check {argv[0]!r} cannot be started: {reason}") from None
     exit_status: int | None
-    with _leaving_in_order():
+    with leaving_in_order():
         try:
             exit_status = process.wait(time_limit)
         except subprocess.TimeoutExpired:
@@ -109,7 +109,7 @@ def run_check(argv: Sequence[str], *, time_limit: float = TIME_LIMIT_SECONDS) ->
 
 
 @contextlib.contextmanager
-def _leaving_in_order() -> Iterator[None]:
+def leaving_in_order() -> Iterator[None]:
     """Turn the signals that end a program into ``SystemExit`` with the status a shell gives them."""
     if os.name == "nt" or threading.current_thread() is not threading.main_thread():
         yield

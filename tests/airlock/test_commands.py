@@ -1,0 +1,122 @@
+"""A validator that is a command: what it sees, how long it may go on, and what becomes of what it starts."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from troth.airlock.commands import TAIL_BYTES, run_validator, told_of
+
+PYTHON = sys.executable
+
+
+def python(script: str) -> list[str]:
+    return [PYTHON, "-c", script]
+
+
+def test_exit_zero_passes_and_any_other_does_not(tmp_path: Path) -> None:
+    assert told_of(run_validator(["true"], tmp_path, {}))[:2] == (True, "the command ended with exit 0")
+    passed, reason, facts = told_of(run_validator(python("print('why'); raise SystemExit(3)"), tmp_path, {}))
+    assert (passed, reason) == (False, "the command ended with exit 3: why")
+    assert facts["exit"] == 3
+
+
+def test_it_runs_in_the_folder_without_a_shell(tmp_path: Path) -> None:
+    ended = run_validator(python("import os, sys; print(os.getcwd(), sys.argv[1:])") + ["$HOME; rm *"], tmp_path, {})
+    assert ended.last_line == f"{tmp_path} ['$HOME; rm *']"
+
+
+def test_the_environment_is_small_and_says_what_is_asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SOME_API_TOKEN", "secret")
+    told = {"TROTH_COMMITMENT": "cmt_00000001"}
+    ended = run_validator(python("import os; print(sorted(os.environ))"), tmp_path, told)
+    assert "SOME_API_TOKEN" not in ended.last_line
+    assert "TROTH_COMMITMENT" in ended.last_line
+    assert "PATH" in ended.last_line
+
+
+def test_nothing_is_inherited_and_nothing_stands_on_its_input(tmp_path: Path) -> None:
+    with open(tmp_path / "kept", "wb") as file:
+        os.set_inheritable(file.fileno(), True)
+        script = (
+            "import os, sys\n"
+            f"try:\n    os.fstat({file.fileno()}); print('inherited')\nexcept OSError:\n    print('closed')\n"
+            "print(repr(sys.stdin.read()), os.getsid(0) == os.getpid())\n"
+        )
+        ended = run_validator(python(script), tmp_path, {})
+    assert ended.tail.decode().split("\n")[:2] == ["closed", "'' True"]
+
+
+def test_what_hangs_is_ended_with_everything_it_started(tmp_path: Path) -> None:
+    script = (
+        "import subprocess, sys, time\n"
+        "child = subprocess.Popen([sys.executable, '-c', 'import time; time.sleep(600)'])\n"
+        "print(child.pid, flush=True); time.sleep(600)\n"
+    )
+    ended = run_validator(python(script), tmp_path, {}, time_limit=1.0)
+    assert ended.exit is None
+    passed, reason, _ = told_of(ended)
+    assert (passed, reason) == (False, "the command was ended after 1 seconds")
+    assert_gone(int(ended.tail.split()[0]))
+
+
+def test_what_goes_on_in_the_background_is_ended_and_holds_nobody_up(tmp_path: Path) -> None:
+    script = (
+        "import subprocess, sys\n"
+        "child = subprocess.Popen([sys.executable, '-c', 'import time; time.sleep(600)'])\n"
+        "print(child.pid, flush=True)\n"
+    )
+    ended = run_validator(python(script), tmp_path, {}, time_limit=60.0)
+    assert ended.exit == 0
+    assert_gone(int(ended.last_line))
+
+
+def test_a_flood_is_read_and_forgotten(tmp_path: Path) -> None:
+    script = "import sys\nfor _ in range(64): sys.stdout.write('x' * 65536)\nprint('\\nend')"
+    ended = run_validator(python(script), tmp_path, {})
+    assert (ended.exit, ended.last_line) == (0, "end")
+    assert ended.written > 64 * 65536
+    assert len(ended.tail) <= TAIL_BYTES
+
+
+def test_an_endless_flood_is_ended(tmp_path: Path) -> None:
+    ended = run_validator(python("while True: print('x' * 65536)"), tmp_path, {}, output_limit=1 << 20)
+    assert told_of(ended)[1] == "the command was ended after it wrote 1048576 bytes"
+    assert told_of(ended)[0] is False
+
+
+def test_what_dies_does_not_pass(tmp_path: Path) -> None:
+    ended = run_validator(python("import os, signal; os.kill(os.getpid(), signal.SIGKILL)"), tmp_path, {})
+    assert told_of(ended)[:2] == (False, "the command was ended by signal 9")
+
+
+@pytest.mark.parametrize("argv", [["no-such-program-anywhere"], ["./missing"], ["tr\0ue"]])
+def test_what_cannot_be_started_does_not_pass(argv: list[str], tmp_path: Path) -> None:
+    passed, reason, _ = told_of(run_validator(argv, tmp_path, {}))
+    assert not passed
+    assert reason.startswith("the command could not be started: ")
+
+
+def test_output_that_is_no_text_is_told_as_text(tmp_path: Path) -> None:
+    ended = run_validator(
+        python("import sys; sys.stdout.buffer.write(b'\\xff\\x1b[31mred'); sys.exit(1)"), tmp_path, {}
+    )
+    told_of(ended)[1].encode()  # no half of a pair, nothing that no UTF-8 could carry
+    assert "red" in told_of(ended)[1]
+
+
+def assert_gone(pid: int) -> None:
+    """A killed process is gone, or a zombie that waits for whoever adopted it."""
+    for _ in range(200):
+        try:
+            state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+        except OSError:
+            return
+        if state in "ZX":
+            return
+        time.sleep(0.02)
+    raise AssertionError(f"{pid} goes on")
