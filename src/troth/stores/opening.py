@@ -9,6 +9,7 @@ from troth.core.errors import Refused
 from troth.core.ids import RandomHex, system_random
 from troth.core.instants import Clock, system_clock
 from troth.stores.lock import WAIT_SECONDS
+from troth.stores.postgres.address import is_address
 from troth.stores.protocol import Notify, quiet
 
 if TYPE_CHECKING:
@@ -36,11 +37,17 @@ def open_store(
     """
     if isinstance(where, str):
         scheme, colon, _ = where.partition("://")
+        if is_address(where):
+            from troth.stores.postgres.store import PostgresStore
+
+            return PostgresStore.open(
+                where, clock=clock, random_hex=random_hex, wait_seconds=wait_seconds, notify=notify
+            )
         if colon:
             raise Refused(
                 "E_UNSUPPORTED",
                 f"this version has no store of the kind {scheme}://",
-                remedy="Name a file or folder.",
+                remedy="Name a file, a folder, or postgresql://HOST/DATABASE?workspace=NAME.",
             )
     from troth.stores.jsonl import JsonlStore
 

@@ -1,0 +1,150 @@
+"""The database driver: found when it is needed, its faults told in this program's words."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, Final
+
+from troth.core.errors import Busy, Place, Refused, TrothError
+from troth.stores.postgres.address import Address
+
+if TYPE_CHECKING:
+    import psycopg
+
+CONNECT_SECONDS: Final = 10
+"""How long the driver tries one address, where ``connect_timeout`` does not say otherwise."""
+
+_BUSY: Final = {
+    "55P03": "another writer has held the ledger too long",
+    "40001": "another transaction was at work on the same rows",
+    "40P01": "another transaction was at work on the same rows",
+    "57014": "the database took too long",
+    "53300": "the database has no connection left",
+}
+_NO_SCHEMA: Final = frozenset({"42P01", "3F000", "42883", "42703"})
+_LOST: Final = ("08", "57P", "25P03", "25P04")
+_NOT_DURABLE: Final = ("53", "58", "54", "XX")
+
+
+def load() -> Any:
+    """Return the module ``psycopg``.
+
+    Raises:
+        Refused: ``E_NO_DRIVER`` where it is not installed.
+    """
+    try:
+        import psycopg
+    except ImportError as fault:
+        raise Refused(
+            "E_NO_DRIVER",
+            f"a ledger in PostgreSQL needs the package psycopg ({fault})",
+            remedy="Install it with: pip install 'troth[postgres]'",
+        ) from None
+    return psycopg
+
+
+def connect(address: Address, deadline: float | None = None) -> psycopg.Connection[Any]:
+    """Return a new connection on which every statement is its own transaction unless it says BEGIN.
+
+    Args:
+        address: where to.
+        deadline: try again until this instant of the monotonic clock; by default a server that is not there is
+            told at once.
+
+    Raises:
+        Busy: ``E_STORE_LOST``, nobody answers or the server is starting or stopping.
+        Refused: ``E_STORE_REFUSED`` when the server answers and lets us not in, ``E_USAGE`` for bad parameters.
+    """
+    psycopg = load()
+    again = True
+    while True:
+        try:
+            return psycopg.connect(  # type: ignore[no-any-return]  # the module is loaded late, so its types are lost
+                address.conninfo, autocommit=True, prepare_threshold=None, **_defaults(address)
+            )
+        except psycopg.OperationalError as fault:
+            up = _is_up(address)
+            # A server that was starting a moment ago may be up by now, so its refusal counts the second time.
+            if not (up and again) and (up or deadline is None or time.monotonic() > deadline):
+                raise _not_connected(address, fault, up) from None
+            again = not up
+            if not up:
+                time.sleep(0.05)
+        except psycopg.Error:
+            # The driver repeats what it could not read, and that may be a part of a password.
+            raise Refused(
+                "E_USAGE", "the driver does not understand the address of the database", place=_place(address)
+            ) from None
+
+
+def _defaults(address: Address) -> dict[str, Any]:
+    given = {"application_name": "troth", "connect_timeout": CONNECT_SECONDS, "client_encoding": "UTF8"}
+    return {name: value for name, value in given.items() if f"{name}=" not in address.conninfo}
+
+
+def _is_up(address: Address) -> bool:
+    """Tell whether a server answers and takes connections, whoever asks."""
+    from psycopg import pq
+
+    return pq.PGconn.ping(address.conninfo.encode()) == pq.Ping.OK
+
+
+def _not_connected(address: Address, fault: Exception, up: bool) -> TrothError:
+    said = address.scrubbed(str(fault))
+    if up:
+        return Refused(
+            "E_STORE_REFUSED",
+            f"the database does not let us in: {said}",
+            place=_place(address),
+            remedy="See that user, password and database are right.",
+        )
+    return Busy(
+        "E_STORE_LOST",
+        f"the database cannot be reached: {said}",
+        place=_place(address),
+        remedy="Try again when it is there.",
+        detail="not_recorded",
+    )
+
+
+@contextmanager
+def speaking(address: Address) -> Iterator[None]:
+    """Turn the driver's faults into refusals; nothing is known to be recorded when one of them leaves here."""
+    psycopg = load()
+    try:
+        yield
+    except psycopg.Error as fault:
+        raise told(address, fault) from None
+
+
+def told(address: Address, fault: psycopg.Error) -> TrothError:
+    """Return what a fault of the driver means."""
+    state = fault.sqlstate
+    said = address.scrubbed(fault.diag.message_primary or str(fault))
+    place = _place(address)
+    if state is None or state.startswith(_LOST):
+        return Busy(
+            "E_STORE_LOST",
+            f"the connection to the database broke: {said}",
+            place=place,
+            remedy="Nothing was recorded; try again.",
+            detail="not_recorded",
+        )
+    if state in _BUSY:
+        return Busy("E_BUSY", f"{_BUSY[state]}: {said}", place=place, remedy="Try again.")
+    if state in _NO_SCHEMA:
+        return Refused(
+            "E_STORE_SCHEMA",
+            f"the database does not hold what a ledger needs: {said}",
+            place=place,
+            remedy="Set it up with: troth init --store URL",
+        )
+    if state.startswith(_NOT_DURABLE):
+        return Refused("E_WRITE_FAILED", f"the database could not do it: {said}", place=place, detail=state)
+    return Refused("E_STORE_REFUSED", f"the database refuses: {said}", place=place, detail=state)
+
+
+def _place(address: Address) -> Place:
+    return Place(file=address.shown)

@@ -1,0 +1,81 @@
+"""What an open store remembers of a ledger in the database, and the faults only a database can have."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import NamedTuple
+
+from troth.ledger.chain import ChainReader, Fault, Verification
+from troth.ledger.fastpath import stretch
+from troth.ledger.replay import Replay
+from troth.ledger.rows import Row
+
+
+class Held(NamedTuple):
+    """The workspace's own entry: what the trigger wrote down of the rows.
+
+    ``lines`` counts them, ``last_hash`` and ``head`` are the newest hash and the head digest over all of them.
+    """
+
+    id: int
+    name: str
+    unhashed_prefix: int
+    lines: int
+    last_hash: str
+    head: str
+
+
+class Memory:
+    """What was verified and replayed so far; rows come in the order of their lines."""
+
+    def __init__(
+        self, unhashed_prefix: int | None, *, expect_head: str | None = None, expect_rows: int | None = None
+    ) -> None:
+        self.chain = ChainReader(unhashed_prefix=unhashed_prefix, expect_head=expect_head, expect_rows=expect_rows)
+        self.replay = Replay()
+        self.count = 0  # rows replayed
+        self.line = 0  # the last line taken
+        self._gap: Fault | None = None
+
+    def take(self, lines: Sequence[tuple[int, bytes]], *, keep: bool = True) -> None:
+        """Take the next (line, bytes), ``keep`` replaying them as well."""
+        start = 0
+        expected = self.line + 1
+        for at, (line, _) in enumerate(lines):
+            if line != expected:
+                # Lines that are not there cannot be exported; what stands behind them is told by its own number.
+                self._feed(lines[start:at], keep)
+                start = at
+                self._gap = self._gap or Fault(
+                    expected, None, "head_mismatch", f"line {expected} is missing from the database"
+                )
+                self.chain.line = line - 1
+            expected = line + 1
+        self._feed(lines[start:], keep)
+        self.line = expected - 1
+
+    def _feed(self, lines: Sequence[tuple[int, bytes]], keep: bool) -> None:
+        if lines:
+            block = b"\n".join([raw for _, raw in lines])
+            self.chain.feed_block(block, stretch(block, keep), self._replayed if keep else None)
+
+    def _replayed(self, row: Row) -> None:
+        self.replay.apply(row)
+        self.count += 1
+
+    def agrees(self, held: Held) -> bool:
+        """Tell whether the rows taken are the ones the workspace's entry speaks of."""
+        return self.line == held.lines and self.chain.head == held.head and self._gap is None
+
+    def verification(self, held: Held) -> Verification:
+        """Return what was found in the rows, and whether they are all that were ever added."""
+        found = self.chain.finish()
+        more = [self._gap] if self._gap is not None else []
+        if self.chain.head != held.head or self.line != held.lines:
+            message = (
+                f"the database's own record is {held.lines} lines with the head {held.head}; "
+                f"{self.line} lines with the head {self.chain.head} are there"
+            )
+            more.append(Fault(None, None, "head_mismatch", message))
+        return replace(found, faults=(*found.faults, *more)) if more else found

@@ -1,0 +1,123 @@
+"""The rows of a ledger in the database, fetched and parsed when they are asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+from typing import Any, Final, overload
+
+from troth.core.strictjson import JsonFault
+from troth.ledger.rows import Row, parse_row, row_of
+from troth.stores.snapshot import Rows, bare
+
+FIRST: Final = 64
+"""Rows fetched at once before their size is known."""
+
+MOST: Final = 4096
+"""Most rows fetched at once."""
+
+BATCH_BYTES: Final = 1 << 18
+"""Bytes of rows fetched at once, about; small enough to pass through the caches."""
+
+Fetch = Callable[[str, Sequence[Any]], list[tuple[int, bytes]]]
+"""Runs one query for (line, bytes)."""
+
+_UP: Final = "SELECT line, raw FROM troth.rows WHERE workspace = %s AND line > %s AND line <= %s ORDER BY line LIMIT %s"
+_DOWN: Final = "SELECT line, raw FROM troth.rows WHERE workspace = %s AND line < %s ORDER BY line DESC LIMIT %s"
+
+
+def next_batch(rows: int, size: int) -> int:
+    """Return how many rows to fetch next, given how many came last and their bytes."""
+    return max(FIRST // 4, min(MOST, BATCH_BYTES * rows // max(size, 1))) if rows else FIRST
+
+
+class DatabaseRows(Rows):
+    """The well-formed rows up to a line.
+
+    Args:
+        fetch: runs a query.
+        workspace: the workspace's number.
+        line: the last line that belongs to the snapshot; later ones are not seen.
+        count: how many rows there are.
+    """
+
+    def __init__(self, fetch: Fetch, workspace: int, line: int, count: int) -> None:
+        self._fetch = fetch
+        self._workspace = workspace
+        self._line = line
+        self._count = count
+
+    def __len__(self) -> int:
+        return self._count
+
+    @overload
+    def __getitem__(self, index: int) -> Row: ...
+    @overload
+    def __getitem__(self, index: slice) -> list[Row]: ...
+    def __getitem__(self, index: int | slice) -> Row | list[Row]:
+        """Return one row, or a list of rows; those near an end are found quickly.
+
+        Raises:
+            IndexError: there is no such row.
+        """
+        if isinstance(index, slice):
+            wanted = range(*index.indices(self._count))
+            if not wanted:
+                return []
+            least, most = min(wanted[0], wanted[-1]), max(wanted[0], wanted[-1])
+            found = self._span(least, most + 1)
+            return [found[at - least] for at in wanted]
+        if not -self._count <= index < self._count:
+            raise IndexError(index)
+        at = index % self._count
+        return self._span(at, at + 1)[0]
+
+    def __iter__(self) -> Iterator[Row]:
+        for line, raw in self._pieces(_UP, 0):
+            yield from _parsed(line, raw)
+
+    def at_line(self, line: int) -> Row:
+        """Return the row of a line.
+
+        Raises:
+            KeyError: no well-formed row stands there.
+        """
+        if line <= self._line:
+            for found, raw in self._fetch(_UP, (self._workspace, line - 1, line, 1)):
+                for row in _parsed(found, raw):
+                    return row
+        raise KeyError(line)
+
+    def _span(self, start: int, end: int) -> list[Row]:
+        """Return the rows at the positions from ``start`` to before ``end``, counted from the nearer end."""
+        found: list[Row] = []
+        if start < self._count - end:
+            for row in self:
+                found.append(row)
+                if len(found) == end:
+                    return found[start:]
+        else:
+            for line, raw in self._pieces(_DOWN, self._line + 1):
+                found.extend(_parsed(line, raw))
+                if len(found) == self._count - start:
+                    return found[::-1][: end - start]
+        raise IndexError(start)
+
+    def _pieces(self, query: str, edge: int) -> Iterator[tuple[int, bytes]]:
+        limit = FIRST
+        while True:
+            bounds = (edge, self._line) if query is _UP else (edge,)
+            found = self._fetch(query, (self._workspace, *bounds, limit))
+            yield from found
+            if len(found) < limit:
+                return
+            edge = found[-1][0]
+            limit = next_batch(len(found), sum(len(raw) for _, raw in found))
+
+
+def _parsed(line: int, raw: bytes) -> list[Row]:
+    text = bare(raw, line)
+    if text:
+        with suppress(JsonFault):
+            return [row_of(line, parse_row(text))]
+    return []
