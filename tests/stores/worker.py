@@ -11,6 +11,8 @@ from typing import Any
 from troth.core.errors import TrothError
 from troth.ledger.operations import Candidate
 from troth.stores.jsonl import JsonlStore
+from troth.stores.opening import open_store
+from troth.stores.protocol import LedgerStore
 from troth.stores.workspace import create_workspace
 
 
@@ -19,7 +21,7 @@ def say(value: Any) -> None:
     os.write(1, json.dumps(value).encode() + b"\n")
 
 
-def capture(store: JsonlStore, body: str, actor: str = "agent:worker") -> str:
+def capture(store: LedgerStore, body: str, actor: str = "agent:worker") -> str:
     """Append one capture and return its id."""
     return str(store.append(Candidate("capture", actor, {"body": body}))["id"])
 
@@ -39,7 +41,7 @@ def main(mode: str, where: str, *words: str) -> None:
         store.fill(rows)
         say("done")
         return
-    store = JsonlStore.open(where, notify=lambda text: print(text, file=sys.stderr))
+    store = open_store(where, notify=lambda text: print(text, file=sys.stderr))
     if mode == "once":
         say("begin")
         say({"ack": capture(store, words[0])})
@@ -47,7 +49,7 @@ def main(mode: str, where: str, *words: str) -> None:
         # A file size limit makes the kernel write a part and then refuse: a real short write.
         import resource
 
-        limit = store.ledger_file.stat().st_size + int(words[0])
+        limit = Path(store.location).stat().st_size + int(words[0])
         resource.setrlimit(resource.RLIMIT_FSIZE, (limit, resource.RLIM_INFINITY))
         try:
             say({"ack": capture(store, "x" * 200)})

@@ -86,9 +86,9 @@ class Server:
         """Make the cluster."""
         folder = programs()
         assert folder is not None
+        words = ["-D", str(self.folder / "data"), "-U", OWNER, "-A", "trust", "-E", "UTF8", "--locale=C", "--no-sync"]
         subprocess.run(
-            [str(folder / "initdb"), "-D", str(self.folder / "data"), "-U", OWNER, "-A", "trust", "-E", "UTF8"]
-            + ["--no-sync", "--no-instructions", "--locale=C"],
+            [str(folder / "initdb"), *words],
             check=True, capture_output=True, cwd=self.folder, env=_environment(), **_user(),
         )  # fmt: skip
 

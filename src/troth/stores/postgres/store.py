@@ -83,8 +83,9 @@ class PostgresStore:
         wait_seconds: how long a writer waits for others, and for a database that went away in mid-append.
         notify: takes sentences for a person, each a :class:`troth.stores.protocol.Note`.
 
-    ``space`` is the local workspace this program was started in, if any, and ``config`` its settings; the number of
-    permitted unhashed rows and the name written into rows are the database's.
+    ``name`` is the ledger's in the database, ``workspace`` what new rows say. ``space`` is the local workspace this
+    program was started in, if any, and ``config`` its settings; how many unhashed rows are permitted is the
+    database's to say.
     """
 
     def __init__(
@@ -98,6 +99,7 @@ class PostgresStore:
         notify: Notify = quiet,
     ) -> None:
         self.address = address
+        self.name = workspace
         self.workspace: str | None = workspace
         self.unhashed_prefix: int | None = None
         self.config = places.Config()
@@ -398,11 +400,11 @@ class PostgresStore:
         """Return the workspace's number in a database whose schema is the one we know."""
         with speaking(self.address):
             migrating.require_current(self.address, conn)
-            found = conn.execute("SELECT id FROM troth.workspaces WHERE name = %s", (self.workspace,)).fetchone()
+            found = conn.execute("SELECT id FROM troth.workspaces WHERE name = %s", (self.name,)).fetchone()
         if found is None:
             raise Refused(
                 "E_NO_LEDGER",
-                f"the database holds no workspace {self.workspace}",
+                f"the database holds no workspace {self.name}",
                 place=self._place(),
                 remedy="Make it with: troth init --store URL",
             )
@@ -637,7 +639,7 @@ def create_ledger(where: str, name: str | None = None) -> tuple[PostgresStore, l
     if name is not None:
         if not (places.is_workspace_name(name) and name.isprintable()):
             raise Refused("E_USAGE", "a workspace name has 1 to 128 printable characters and no white space")
-        store.workspace = name
+        store.name = store.workspace = name
     made = []
     conn = connect(address)
     try:
@@ -648,7 +650,7 @@ def create_ledger(where: str, name: str | None = None) -> tuple[PostgresStore, l
                 "INSERT INTO troth.workspaces (name) SELECT %(name)s"
                 " WHERE NOT EXISTS (SELECT FROM troth.workspaces WHERE name = %(name)s)"
                 " ON CONFLICT (name) DO NOTHING",
-                {"name": store.workspace},
+                {"name": store.name},
             )
             if done.rowcount:
                 made.append("workspace")
