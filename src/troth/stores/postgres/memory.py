@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from troth.ledger.chain import ChainReader, Fault, Verification
 from troth.ledger.fastpath import stretch
+from troth.ledger.leaves import Leaves
 from troth.ledger.replay import Replay
 from troth.ledger.rows import Row
 
@@ -30,9 +31,16 @@ class Memory:
     """What was verified and replayed so far; rows come in the order of their lines."""
 
     def __init__(
-        self, unhashed_prefix: int | None, *, expect_head: str | None = None, expect_rows: int | None = None
+        self,
+        unhashed_prefix: int | None,
+        *,
+        expect_head: str | None = None,
+        expect_rows: int | None = None,
+        leaves: Leaves | None = None,
     ) -> None:
-        self.chain = ChainReader(unhashed_prefix=unhashed_prefix, expect_head=expect_head, expect_rows=expect_rows)
+        self.chain = ChainReader(
+            unhashed_prefix=unhashed_prefix, expect_head=expect_head, expect_rows=expect_rows, leaves=leaves
+        )
         self.replay = Replay()
         self.count = 0  # rows replayed
         self.line = 0  # the last line taken

@@ -19,7 +19,9 @@ from troth.core.errors import Busy, DoesNotHold, NotEstablished, Place, Refused,
 from troth.core.ids import RandomHex, system_random
 from troth.core.instants import Clock, system_clock
 from troth.ledger.chain import ChainReader, Verification
-from troth.ledger.operations import Candidate, admit
+from troth.ledger.governance import NO_KEY, Ruling, govern, ruling_of
+from troth.ledger.leaves import Leaves
+from troth.ledger.operations import Candidate
 from troth.stores import index
 from troth.stores import workspace as places
 from troth.stores.lock import WAIT_SECONDS
@@ -36,6 +38,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     import psycopg
+
+    from troth.ledger.genesis import Genesis
 
 DEFAULT_WORKSPACE: Final = "default"
 """The workspace meant where neither the address nor a local workspace names one."""
@@ -112,6 +116,8 @@ class PostgresStore:
         self._id = 0
         self._held: Held | None = None  # while this store holds the ledger against other writers
         self._memory: Memory | None = None
+        self._key: tuple[bytes | None, bytes | None] | None = None
+        self._ruling = NO_KEY
         self._threads = threading.RLock()
 
     @classmethod
@@ -161,6 +167,7 @@ class PostgresStore:
         expect_rows: int | None = None,
         workers: int | None = None,
         progress: Progress = no_progress,
+        leaves: Leaves | None = None,
     ) -> Verification:
         """Verify every row from the first on; nothing remembered is used (ledger spec §4, Verifier).
 
@@ -172,12 +179,13 @@ class PostgresStore:
             expect_rows: how many hashed rows it covered.
             workers: of no use here.
             progress: told lines done and lines in all, now and then.
+            leaves: takes the leaf of every row, for a checkpoint or a proof.
 
         Raises:
             Refused, Busy: the database cannot be asked.
         """
         with self._reading() as held:
-            memory = Memory(self.unhashed_prefix, expect_head=expect_head, expect_rows=expect_rows)
+            memory = Memory(self.unhashed_prefix, expect_head=expect_head, expect_rows=expect_rows, leaves=leaves)
             for batch in self._stream(0):
                 memory.take(batch, keep=False)
                 progress(memory.line, held.lines)
@@ -224,6 +232,57 @@ class PostgresStore:
             edge = batch[-1][0]
             limit = next_batch(len(batch), sum(len(raw) for _, raw in batch))
 
+    def ruling(self) -> Ruling:
+        """Return what governs the ledger now; the genesis key is the one in the database, the same for all machines.
+
+        Raises:
+            Refused, Busy: the database cannot be asked.
+        """
+        with self._threads, speaking(self.address):
+            conn = self._connected()
+            query = "SELECT data, signature FROM troth.constitutions WHERE workspace = %s ORDER BY number DESC LIMIT 1"
+            key = conn.execute(query, (self._id,)).fetchone() or (None, None)
+            if key != self._key:
+                signers = self.config.genesis_signers
+                self._ruling = ruling_of(key[0], file=self.location, signature=key[1], signers=signers)
+                self._key = key
+            return self._ruling
+
+    def genesis(self) -> Genesis | None:
+        """Return the key in force, ``None`` where there is none.
+
+        Raises:
+            Refused: the key is invalid; all nine operations wait (ledger spec §11).
+        """
+        ruling = self.ruling()
+        if ruling.error is not None:
+            raise ruling.error
+        return ruling.genesis
+
+    def enact(self, key: bytes | None, signature: bytes | None = None) -> bool:
+        """Put a genesis key in force, or with ``None`` remove it; the next row is preceded by its event.
+
+        Only the owner of the schema may. Returns whether anything changed.
+
+        Raises:
+            Refused: ``E_CONSTRAINT_VIOLATED`` (``genesis_invalid``) for an invalid key, ``E_STORE_REFUSED``.
+        """
+        ruling = ruling_of(key, signature=signature, signers=self.config.genesis_signers)
+        if ruling.error is not None:
+            raise ruling.error
+        with self._threads, self._writing() as held:
+            conn = self._current()
+            query = "SELECT number, data, signature FROM troth.constitutions WHERE workspace = %s ORDER BY number DESC"
+            last = conn.execute(query, (held.id,)).fetchone() or (0, None, None)
+            if last[1:] == (key, signature):
+                return False
+            conn.execute(
+                "INSERT INTO troth.constitutions (workspace, number, data, signature) VALUES (%s, %s, %s, %s)",
+                (held.id, last[0] + 1, key, signature),
+            )
+            conn.execute("COMMIT")
+            return True
+
     # Writing ---------------------------------------------------------------------------------------------------
 
     def append(
@@ -262,18 +321,19 @@ class PostgresStore:
                 built = build(snapshot)
                 candidate, trust = built if isinstance(built, tuple) else (built, None)
                 found = snapshot.verification
-                row = self._admit(candidate, snapshot, trust, sound=found.ok, last_hash=found.last_hash)
-                raw = row_bytes(row)
+                rows = self._govern(candidate, snapshot, trust, sound=found.ok, last_hash=found.last_hash)
+                lines = [(held.lines + number, row_bytes(row)) for number, row in enumerate(rows, 1)]
                 token = uuid.uuid4()
-                line = held.lines + 1
-                self._insert(line, raw, row, token)
+                self._insert(rows, lines, token)
                 try:
                     self._commit()
                 except _Unanswered as broken:
-                    self._find_out(line, token, str(broken))
+                    self._find_out(lines[-1][0], token, str(broken))
                 else:
-                    memory.take([(line, raw)])
-            return row
+                    memory.take(lines)
+        for event in rows[:-1]:
+            self.notify(Note("genesis_event", f"genesis_event: {event['payload']['body']}; {event['id']} records it"))
+        return rows[-1]
 
     def rehearse(self, build: Callable[[Snapshot], Candidate]) -> None:
         """Refuse what :meth:`append_with` would refuse now; nothing is held or written, and nothing is promised.
@@ -283,7 +343,7 @@ class PostgresStore:
         """
         snapshot = self.read()
         found = snapshot.verification
-        self._admit(build(snapshot), snapshot, None, sound=found.ok, last_hash=found.last_hash)
+        self._govern(build(snapshot), snapshot, None, sound=found.ok, last_hash=found.last_hash)
 
     def fill(self, rows: Sequence[dict[str, Any]]) -> None:
         """Write complete, chained rows into a ledger that holds none, all of them or nothing.
@@ -361,15 +421,16 @@ class PostgresStore:
 
     # Inside ----------------------------------------------------------------------------------------------------
 
-    def _admit(
+    def _govern(
         self, candidate: Candidate, snapshot: Snapshot, trust: dict[str, Any] | None, *, sound: bool, last_hash: str
-    ) -> dict[str, Any]:
-        return admit(
+    ) -> list[dict[str, Any]]:
+        return govern(
             candidate,
             snapshot.state,
+            self.ruling(),
             chain_ok=sound,
             head_hash=last_hash,
-            workspace=self.workspace or DEFAULT_WORKSPACE,
+            workspace=self.workspace or self.name,
             now=self._clock(),
             random_hex=self._random_hex,
             engine_trust=trust,
@@ -512,19 +573,12 @@ class PostgresStore:
             DatabaseRows(self._fetch, held.id, memory.line, memory.count), memory.replay.state, lambda: found
         )
 
-    def _insert(self, line: int, raw: bytes, row: dict[str, Any], token: uuid.UUID) -> None:
-        key = row.get("source_key")
-        values = (
-            self._id,
-            line,
-            raw,
-            row["id"].encode(),
-            key.encode() if key is not None else None,
-            row["hash"],
-            token,
-        )
+    def _insert(self, rows: Sequence[dict[str, Any]], lines: Sequence[tuple[int, bytes]], token: uuid.UUID) -> None:
         conn = self._current()
-        conn.execute(_INSERT, values)
+        for row, (line, raw) in zip(rows, lines, strict=True):
+            key = row.get("source_key")
+            beside = (row["id"].encode(), key.encode() if key is not None else None, row["hash"], token)
+            conn.execute(_INSERT, (self._id, line, raw, *beside))
         # The COMMIT may have to wait for a standby; given up half-way it would count here and not there.
         conn.execute("SET LOCAL statement_timeout = 0")
 

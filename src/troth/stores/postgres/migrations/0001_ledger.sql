@@ -29,11 +29,13 @@ CREATE TABLE troth.rows (
 CREATE UNIQUE INDEX rows_id ON troth.rows (workspace, sha256(id));
 CREATE UNIQUE INDEX rows_source_key ON troth.rows (workspace, sha256(source_key));
 
--- Constitutions of a workspace, the newest in force. Whoever may only write rows cannot add one.
+-- Genesis keys of a workspace, the newest in force, and what lies beside them. Whoever may only write rows cannot
+-- add one. No data: the key was removed.
 CREATE TABLE troth.constitutions (
     workspace integer NOT NULL REFERENCES troth.workspaces,
     number integer NOT NULL CHECK (number > 0),
-    data bytea NOT NULL,
+    data bytea,
+    signature bytea,
     PRIMARY KEY (workspace, number)
 );
 
