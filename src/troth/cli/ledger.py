@@ -46,17 +46,26 @@ def agents_text() -> str:
 @click.argument("folder", required=False, type=click.Path(path_type=Path))
 @click.option("--workspace", "name", metavar="NAME", help="Name written into rows. Default: the folder's name.")
 @click.option("--genesis", type=click.Path(path_type=Path), metavar="FILE", help="Put this genesis key into it.")
+@click.option(
+    "--store", metavar="URL", help="Keep the ledger in a database: postgresql://HOST/DATABASE?workspace=NAME."
+)
 @json_option
-def init_cmd(folder: Path | None, name: str | None, genesis: Path | None, as_json: bool) -> int:
+def init_cmd(folder: Path | None, name: str | None, genesis: Path | None, store: str | None, as_json: bool) -> int:
     """Create a workspace in FOLDER (default: here): .mentu with an empty ledger, settings and AGENTS.md.
 
     Nothing that exists is overwritten; run again, it adds what is missing. A genesis key is validated before
-    anything is written.
+    anything is written. With --store nothing is created here, but a workspace in a database.
     """
     from troth.stores.constitution import key_to_install
     from troth.stores.workspace import create_workspace, here
 
     key = key_to_install(genesis) if genesis is not None else {}
+    if store is not None:
+        from troth.cli.store import init_database
+
+        if folder is not None:
+            raise Refused("E_USAGE", "name a folder or --store, not both")
+        return init_database(store, name, key, as_json)
     space, created = create_workspace(
         folder if folder is not None else here(), name=name, agents_text=agents_text(), key=key
     )

@@ -29,6 +29,7 @@ COMMANDS: Final[dict[str, tuple[str, str]]] = {
     "show": ("troth.cli.ledger", "Show one signal and what replay computes for it."),
     "log": ("troth.cli.ledger", "Show recent signals."),
     "verify": ("troth.cli.ledger", "Check every hash and link of a ledger."),
+    "store": ("troth.cli.store", "Set up a ledger in PostgreSQL, move one in and out."),
     "import": ("troth.cli.ledger", "Bring version 1 rows into a new ledger."),
     "genesis": ("troth.cli.genesis", "Write, check and explain the workspace's constitution."),
     "run": ("troth.cli.run", "Run an agent under observation and write its receipt."),

@@ -32,8 +32,9 @@ def store_option(command: _F) -> _F:
         "--store",
         "--ledger",
         "store",
-        metavar="PATH",
-        help="Another ledger: a file, or a folder that holds .mentu. Default: searched for upward from here.",
+        metavar="PATH|URL",
+        help="Another ledger: a file, a folder that holds .mentu, or postgresql://HOST/DATABASE?workspace=NAME. "
+        "Default: searched for upward from here.",
     )(command)
 
 

@@ -10,6 +10,7 @@ import click
 
 from troth.cli.answer import coloured, emit_json, note, printable, say
 from troth.core.errors import Refused
+from troth.stores.postgres.address import is_address
 
 if TYPE_CHECKING:
     from troth.airlock.run import Outcome
@@ -90,11 +91,11 @@ def run_cmd(  # noqa: PLR0917 - click calls it by name
     from troth.airlock.run import RunOptions, resume_run, run_commitment
     from troth.cli.options import Notes, acting
     from troth.observer.ready import require_observer
-    from troth.stores.jsonl import JsonlStore
+    from troth.stores.opening import open_store
 
     require_observer()
     workspace = _workspace(store)
-    ledger = JsonlStore.open(workspace.root, notify=Notes())
+    ledger = open_store(store if is_address(store) else workspace.root, notify=Notes())
     who = acting(actor, ledger)
     show = None if quiet else ((2, 2) if as_json else (1, 2))
     tell = (lambda text: note(f"troth: {text}")) if sys.stderr.isatty() and not quiet else (lambda text: None)
@@ -136,7 +137,8 @@ def run_cmd(  # noqa: PLR0917 - click calls it by name
 def _workspace(where: str | None) -> Workspace:
     from troth.stores.workspace import find_workspace, here, workspace_at
 
-    return find_workspace(here()) if where is None else workspace_at(Path(where))
+    # Runs are kept in a folder of this machine, wherever the ledger is.
+    return find_workspace(here()) if where is None or is_address(where) else workspace_at(Path(where))
 
 
 def _split(words: tuple[str, ...], new: str | None) -> tuple[str | None, tuple[str, ...]]:

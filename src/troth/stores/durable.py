@@ -10,6 +10,7 @@ import os
 import secrets
 import stat
 import sys
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Final
 
@@ -130,6 +131,31 @@ def create_whole(path: Path, data: bytes, mode: int = FILE_MODE) -> bool:
             return False
     finally:
         temp.unlink(missing_ok=True)
+    sync_folder(path.parent)
+    return True
+
+
+def create_from(path: Path, pieces: Iterable[bytes], mode: int = FILE_MODE) -> bool:
+    """Create a file from pieces that need not fit into memory together; never touch one that exists.
+
+    Returns:
+        Whether it was created; ``False`` when something of that name stands there already.
+
+    Raises:
+        OSError: the folder cannot be written, the disk is full; no file is left.
+    """
+    try:
+        fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | O_CLOEXEC | O_NOFOLLOW | O_BINARY, mode)
+    except FileExistsError:
+        return False
+    try:
+        with os.fdopen(fd, "wb") as file:
+            file.writelines(pieces)
+            file.flush()
+            sync_file(file.fileno())
+    except BaseException:
+        path.unlink(missing_ok=True)
+        raise
     sync_folder(path.parent)
     return True
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
-from troth.core.errors import Refused
+from troth.core.errors import Place, Refused
 from troth.core.ids import RandomHex, system_random
 from troth.core.instants import Clock, system_clock
 from troth.stores.lock import WAIT_SECONDS
@@ -14,6 +15,10 @@ from troth.stores.protocol import Notify, quiet
 
 if TYPE_CHECKING:
     from troth.stores.protocol import LedgerStore
+
+
+SETTING: Final = "store"
+"""The member of config.yaml by which a workspace keeps its ledger in a database."""
 
 
 def open_store(
@@ -25,6 +30,8 @@ def open_store(
     notify: Notify = quiet,
 ) -> LedgerStore:
     """Open the ledger that is named: a file, a folder that holds ``.mentu``, a database, or ``None`` to search upward.
+
+    A workspace whose settings name a database (``store: postgresql://…``) has its ledger there.
 
     Args:
         where: a path, or ``postgresql://HOST/DATABASE?workspace=NAME``.
@@ -51,4 +58,19 @@ def open_store(
             )
     from troth.stores.jsonl import JsonlStore
 
-    return JsonlStore.open(where, clock=clock, random_hex=random_hex, wait_seconds=wait_seconds, notify=notify)
+    store = JsonlStore.open(where, clock=clock, random_hex=random_hex, wait_seconds=wait_seconds, notify=notify)
+    elsewhere = store.config.other.get(SETTING)
+    if elsewhere is None or store.space is None or (where is not None and not os.path.isdir(where)):
+        return store
+    if not is_address(elsewhere):
+        raise Refused(
+            "E_CONFIG",
+            f"`{SETTING}` is postgresql://HOST/DATABASE?workspace=NAME",
+            place=Place(file=str(store.space.config_file), path=f"$.{SETTING}"),
+            remedy="Correct the file; without the setting, the ledger is the file in the workspace.",
+        )
+    from troth.stores.postgres.store import PostgresStore
+
+    return PostgresStore.open(
+        elsewhere, space=store.space, clock=clock, random_hex=random_hex, wait_seconds=wait_seconds, notify=notify
+    )

@@ -125,6 +125,7 @@ class PostgresStore:
         cls,
         where: str,
         *,
+        space: places.Workspace | None = None,
         clock: Clock = system_clock,
         random_hex: RandomHex = system_random,
         wait_seconds: float = WAIT_SECONDS,
@@ -132,14 +133,15 @@ class PostgresStore:
     ) -> PostgresStore:
         """Open the ledger at ``postgresql://…?workspace=NAME``.
 
-        Without a name it is that of the local workspace, else ``default``. Nothing is connected yet.
+        Without a name it is that of the local workspace, ``space`` or the one found upward from the current folder,
+        else ``default``. Nothing is connected yet.
 
         Raises:
             Refused: ``E_USAGE``, ``E_NO_DRIVER``, ``E_CONFIG``.
         """
         address = parse_address(where)
         load_driver()
-        space = local_space()
+        space = space or local_space()
         config = space.config() if space is not None else places.Config()
         store = cls(
             address,
@@ -672,21 +674,26 @@ def local_space() -> places.Workspace | None:
         raise
 
 
-def create_ledger(where: str, name: str | None = None) -> tuple[PostgresStore, list[str]]:
+def create_ledger(
+    where: str, name: str | None = None, *, key: bytes | None = None, signature: bytes | None = None
+) -> tuple[PostgresStore, list[str]]:
     """Set up the schema and the workspace where they are missing; what is there stays as it is.
 
     Args:
         where: the address of the database.
         name: the workspace, where the address names none.
+        key: a genesis key for a new workspace, with the ``signature`` beside it.
 
     Returns:
-        The store, and what was made: ``schema``, ``workspace``.
+        The store, and what was made: ``schema``, ``workspace``, ``genesis.key``.
 
     Raises:
         Refused: ``E_USAGE``, ``E_NO_DRIVER``, ``E_STORE_SCHEMA``, ``E_STORE_REFUSED`` without the right to do so.
         Busy: ``E_STORE_LOST``.
     """
     address = parse_address(where)
+    if key is not None and (fault := ruling_of(key, signature=signature).error) is not None:
+        raise fault
     if name is not None and address.workspace not in (None, name):
         raise Refused("E_USAGE", "the address names another workspace than --workspace")
     store = PostgresStore.open(where)
@@ -710,6 +717,8 @@ def create_ledger(where: str, name: str | None = None) -> tuple[PostgresStore, l
                 made.append("workspace")
     finally:
         conn.close()
+    if key is not None and "workspace" in made and store.enact(key, signature):
+        made.append("genesis.key")
     return store, made
 
 
