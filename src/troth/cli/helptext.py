@@ -71,6 +71,8 @@ _TABLES: Final[tuple[tuple[str, str, str], ...]] = (
     ("Codes of the ledger's store", "troth.stores.codes", "CODES"),
     ("Codes of checkpoints and proofs", "troth.ledger.checkpoint", "CODES"),
     ("Codes of signed notes and keys", "troth.core.notes", "CODES"),
+    ("Codes of the user's keys", "troth.stores.keys", "CODES"),
+    ("Codes of timestamps", "troth.stores.timestamps", "CODES"),
 )
 
 _TOPICS: Final = ("codes", "exit", "completion", "machine")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -11,8 +11,17 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import click
 
-from troth.cli.answer import coloured, emit_json, note, printable, say
-from troth.cli.options import Notes, acting, actor_option, json_option, open_ledger, reading_options, store_option
+from troth.cli.answer import coloured, emit_json, note, printable, say, worst
+from troth.cli.options import (
+    Notes,
+    acting,
+    actor_option,
+    json_option,
+    open_ledger,
+    reading_options,
+    store_option,
+    trust_options,
+)
 from troth.cli.progress import Progress
 from troth.core.errors import Refused, TrothError
 
@@ -20,6 +29,7 @@ if TYPE_CHECKING:
     from troth.ledger.chain import Verification, Warning_
     from troth.ledger.replay import Anomaly, Commitment
     from troth.ledger.rows import Row
+    from troth.stores.checkpoints import Anchors
     from troth.stores.index import Summary
     from troth.stores.protocol import LedgerStore
     from troth.stores.snapshot import Snapshot
@@ -422,29 +432,61 @@ def log_cmd(count: int, store: str | None, as_json: bool) -> int:
     metavar="HEX[:ROWS]",
     help="The head digest you remember; with the number of rows it covered, a cut ledger is told from a changed one.",
 )
+@click.option(
+    "--checkpoint",
+    "checkpoints",
+    multiple=True,
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="Prove that the ledger continues this checkpoint. Repeatable.",
+)
+@trust_options
 @click.option("--repair-tail", is_flag=True, help="Set a torn last line aside first, as the next writer would.")
 @click.option("--remarks", is_flag=True, help="Also warn of values that a writer would have refused, row by row.")
 @reading_options
 def verify_cmd(
-    *, file: str | None, expect_head: str | None, repair_tail: bool, remarks: bool, store: str | None, as_json: bool
+    *,
+    file: str | None,
+    expect_head: str | None,
+    checkpoints: tuple[Path, ...],
+    keys: tuple[str, ...],
+    quorum: int,
+    repair_tail: bool,
+    remarks: bool,
+    store: str | None,
+    as_json: bool,
 ) -> int:
-    """Check every hash and link of a ledger, from its first byte."""
+    """Check every hash and link of a ledger, from its first byte.
+
+    With --checkpoint also that nothing the checkpoint covers was cut off, changed, dropped, put in or moved. Exit 3:
+    the ledger is sound, and nobody named with --key, nor in checkpoint_keys of config.yaml, signed the checkpoint.
+    """
     if file is not None and store is not None:
         raise Refused("E_USAGE", "name the ledger once, as FILE or with --store")
+    if (keys or quorum) and not checkpoints:
+        raise Refused("E_USAGE", "--key and --quorum are about a checkpoint", remedy="Name one with --checkpoint.")
     head, rows = _expected(expect_head)
     ledger = open_ledger(file if file is not None else store)
+    anchors = _anchors(checkpoints, keys, quorum, ledger)
     repaired = ledger.repair_tail() if repair_tail else None
     with Progress("verifying") as progress:
-        found = ledger.verify(expect_head=head, expect_rows=rows, progress=progress)
+        leaves = anchors.take if anchors is not None else None
+        found = ledger.verify(expect_head=head, expect_rows=rows, progress=progress, leaves=leaves)
+    if anchors is not None:
+        found = anchors.judge(found)
     governed = ledger.ruling().warnings()
     if remarks or governed:
         found = replace(found, warnings=(*governed, *found.warnings, *(_remarks(ledger) if remarks else ())))
+    anchored = head is not None or (anchors is not None and anchors.established)
+    status = worst([0 if found.ok else 1, 0 if anchors is None or anchors.established else 3])
     if as_json:
-        answer = found.as_json() | {"anchored": head is not None}
+        answer = found.as_json() | {"anchored": anchored}
+        if anchors is not None:
+            answer["checkpoints"] = anchors.as_json()
         if repair_tail:
             answer["repaired"] = str(repaired) if repaired is not None else None
         emit_json(answer)
-        return 0 if found.ok else 1
+        return status
     say(found.summary())
     for fault in found.faults:
         say(coloured(_finding(fault.line, fault.id, fault.fault, fault.message), "red"))
@@ -453,9 +495,31 @@ def verify_cmd(
     if len(found.warnings) > WARNINGS_SHOWN:
         note(f"warning: {len(found.warnings) - WARNINGS_SHOWN} more; --json lists them all")
     say(f"head {found.head}")
-    if head is None:
+    if anchors is not None:
+        _tell_anchors(anchors)
+    if not anchored:
         say(f"{_NOT_ANCHORED} --expect-head {found.head}:{found.hashed}")
-    return 0 if found.ok else 1
+    return status
+
+
+def _anchors(files: Sequence[Path], keys: Sequence[str], quorum: int, ledger: LedgerStore) -> Anchors | None:
+    if not files:
+        return None
+    from troth.stores.checkpoints import Anchors, trusted_keys
+
+    return Anchors.read(files, trusted_keys(keys, ledger), quorum)
+
+
+def _tell_anchors(anchors: Anchors) -> None:
+    for told in anchors.as_json():
+        size, rows = told["size"], anchors.size
+        says = (
+            f"continued: {size} of the {rows} rows are covered" if told["extends"] else f"not continued ({size} rows)"
+        )
+        names = ", ".join(printable(one["name"], 100) for one in told["signed_by"]) or "nobody who is trusted"
+        say(f"checkpoint {printable(told['file'])}  {says}; signed by {names}")
+        if told["lacks"] is not None:
+            note(f"troth: not established: {printable(told['lacks'], 400)}; name whom you trust with --key")
 
 
 def _remarks(ledger: LedgerStore) -> list[Warning_]:

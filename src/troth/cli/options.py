@@ -69,6 +69,24 @@ def reading_options(command: _F) -> _F:
     return json_option(store_option(command))
 
 
+def trust_options(command: _F) -> _F:
+    """Add ``--key``, whom to trust, and ``--quorum``."""
+    command = click.option(
+        "--quorum",
+        type=click.IntRange(0),
+        default=0,
+        metavar="N",
+        help="How many of the witnesses named with --key must have signed.",
+    )(command)
+    return click.option(
+        "--key",
+        "keys",
+        multiple=True,
+        metavar="KEY",
+        help="Whom to trust: NAME+ID+BASE64, a file of such lines, or the name of one of your own keys. Repeatable.",
+    )(command)
+
+
 class Notes(list[tuple[str, str]]):
     """Collects (code, text) of what happened on the way; each is also told on stderr at once."""
 
