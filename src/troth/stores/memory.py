@@ -42,7 +42,39 @@ def _identity(found: os.stat_result) -> Identity:
     return (found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns)
 
 
-class Memory:
+class Replayed:
+    """What rows amount to, taken once in their order: the chain they form, the state they replay to, their trust.
+
+    Args:
+        chain: the verifier they pass through.
+        edges: collect what confidence is computed of, in the same pass; without, it is collected when asked for.
+    """
+
+    def __init__(self, chain: ChainReader, *, edges: bool = False) -> None:
+        self.chain = chain
+        self.replay = Replay()
+        self.edges = TrustEdges(self.replay.state.signals) if edges else None
+        self.count = 0  # rows replayed
+        self._trust: tuple[int, Trust] | None = None  # rows it was computed of
+
+    def trust(self, rows: Iterable[Row]) -> Trust:
+        """Return the confidence of every signal; ``rows`` are those covered, for when nothing was collected yet."""
+        if self.edges is None:
+            self.edges = collect(rows, self.replay.state)
+        if self._trust is None or self._trust[0] != self.count:
+            self._trust = (self.count, Trust(self.edges, self.replay.state.signals))
+        return self._trust[1]
+
+    def _replayed(self, row: Row) -> None:
+        anomalies = self.replay.state.anomalies
+        before = len(anomalies)
+        self.replay.apply(row)
+        if self.edges is not None:
+            self.edges.apply(row, len(anomalies) == before)
+        self.count += 1
+
+
+class Memory(Replayed):
     """What an open store knows of the bytes it verified.
 
     The verifier may lag behind: a row that this store built and wrote itself is known to link and to hash, so it is
@@ -55,13 +87,10 @@ class Memory:
     """
 
     def __init__(self, unhashed_prefix: int | None, *, digest: bool, edges: bool = False) -> None:
-        self.chain = ChainReader(unhashed_prefix=unhashed_prefix)
-        self.replay = Replay()
-        self.edges = TrustEdges(self.replay.state.signals) if edges else None
+        super().__init__(ChainReader(unhashed_prefix=unhashed_prefix), edges=edges)
         self.digest = PrefixDigest() if digest else None
         self.starts: array[int] = array("Q")  # landmarks: where some lines begin
         self.lines: array[int] = array("Q")  # and which lines those are
-        self.count = 0  # rows replayed
         self.size = 0  # bytes replayed
         self.line = 0  # physical lines replayed
         self.last_hash = ""
@@ -70,7 +99,6 @@ class Memory:
         self.open_end = False  # the last row came without LF
         self._checked = 0  # bytes the verifier has taken
         self._verification: Verification | None = None
-        self._trust: tuple[int, Trust] | None = None  # rows it was computed of
 
     def scan(self, fd: int) -> bytes | None:
         """Take all terminated lines from where the last scan ended; return the unterminated rest, if any."""
@@ -111,14 +139,6 @@ class Memory:
             self.sound = self._verification.ok
         return self._verification
 
-    def trust(self, rows: Iterable[Row]) -> Trust:
-        """Return the confidence of every signal; ``rows`` are those covered, for when nothing was collected yet."""
-        if self.edges is None:
-            self.edges = collect(rows, self.replay.state)
-        if self._trust is None or self._trust[0] != self.count:
-            self._trust = (self.count, Trust(self.edges, self.replay.state.signals))
-        return self._trust[1]
-
     def stands_in(self, fd: int, size: int) -> bool:
         """Tell whether the bytes replayed are still the first ones of the file, by their digest."""
         if self.digest is None or self.size > size:
@@ -133,14 +153,6 @@ class Memory:
             prefix.update(chunk)
             left -= len(chunk)
         return prefix.digest() == self.digest.digest()
-
-    def _replayed(self, row: Row) -> None:
-        anomalies = self.replay.state.anomalies
-        before = len(anomalies)
-        self.replay.apply(row)
-        if self.edges is not None:
-            self.edges.apply(row, len(anomalies) == before)
-        self.count += 1
 
     def _landmark(self) -> None:
         """Note where the next line begins, unless that is near the last note."""

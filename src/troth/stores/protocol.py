@@ -82,8 +82,11 @@ class LedgerStore(Protocol):
         ``leaves`` takes the leaf of every well-formed row, in order (:mod:`troth.ledger.leaves`).
         """
 
-    def read(self) -> Snapshot:
-        """Return what the ledger says now: verified and replayed; faults are told in its verification."""
+    def read(self, *, trust: bool = False) -> Snapshot:
+        """Return what the ledger says now: verified and replayed; faults are told in its verification.
+
+        ``trust`` announces that the snapshot will be asked for confidence, so that all is done in one pass.
+        """
 
     def summary(self) -> Summary:
         """Return what ``status`` tells."""

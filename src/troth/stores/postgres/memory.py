@@ -9,8 +9,7 @@ from typing import NamedTuple
 from troth.ledger.chain import ChainReader, Fault, Verification
 from troth.ledger.fastpath import stretch
 from troth.ledger.leaves import Leaves
-from troth.ledger.replay import Replay
-from troth.ledger.rows import Row
+from troth.stores.memory import Replayed
 
 
 class Held(NamedTuple):
@@ -27,7 +26,7 @@ class Held(NamedTuple):
     head: str
 
 
-class Memory:
+class Memory(Replayed):
     """What was verified and replayed so far; rows come in the order of their lines."""
 
     def __init__(
@@ -37,12 +36,12 @@ class Memory:
         expect_head: str | None = None,
         expect_rows: int | None = None,
         leaves: Leaves | None = None,
+        edges: bool = False,
     ) -> None:
-        self.chain = ChainReader(
+        chain = ChainReader(
             unhashed_prefix=unhashed_prefix, expect_head=expect_head, expect_rows=expect_rows, leaves=leaves
         )
-        self.replay = Replay()
-        self.count = 0  # rows replayed
+        super().__init__(chain, edges=edges)
         self.line = 0  # the last line taken
         self._gap: Fault | None = None
 
@@ -67,10 +66,6 @@ class Memory:
         if lines:
             block = b"\n".join([raw for _, raw in lines])
             self.chain.feed_block(block, stretch(block, keep), self._replayed if keep else None)
-
-    def _replayed(self, row: Row) -> None:
-        self.replay.apply(row)
-        self.count += 1
 
     def agrees(self, held: Held) -> bool:
         """Tell whether the rows taken are the ones the workspace's entry speaks of."""

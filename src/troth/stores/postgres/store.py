@@ -193,15 +193,18 @@ class PostgresStore:
                 progress(memory.line, held.lines)
             return memory.verification(held)
 
-    def read(self) -> Snapshot:
+    def read(self, *, trust: bool = False) -> Snapshot:
         """Return what the ledger says now: verified and replayed; faults are told in its verification.
+
+        Args:
+            trust: the caller will ask for confidence, so what it is computed of is collected in the same pass.
 
         Raises:
             Refused, Busy: the database cannot be asked.
         """
         with self._threads:
             with self._reading() as held:
-                memory = self._caught_up(held)
+                memory = self._caught_up(held, trust)
             return self._snapshot(memory, held)
 
     def summary(self) -> index.Summary:
@@ -210,8 +213,8 @@ class PostgresStore:
         Raises:
             Refused, Busy: as :meth:`read`.
         """
-        snapshot = self.read()
-        return index.summary_of(snapshot.state, snapshot.verification)
+        snapshot = self.read(trust=True)
+        return index.summary_of(snapshot.state, snapshot.verification, snapshot.trust)
 
     def lines(self) -> Iterator[bytes]:
         """Yield every line with its LF, as they stand in the file of exchange.
@@ -533,7 +536,7 @@ class PostgresStore:
                 conn.close()
                 self._conn = None
 
-    def _caught_up(self, held: Held) -> Memory:
+    def _caught_up(self, held: Held, trust: bool = False) -> Memory:
         """Return the memory with every row of this transaction in it; from the start when it does not fit them."""
         memory = self._memory
         if memory is not None and memory.agrees(held):
@@ -544,7 +547,7 @@ class PostgresStore:
             if memory.agrees(held):
                 self._memory = memory
                 return memory
-        memory = Memory(self.unhashed_prefix)
+        memory = Memory(self.unhashed_prefix, edges=trust)
         self._take(memory)
         self._memory = memory
         return memory
