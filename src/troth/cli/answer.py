@@ -14,7 +14,18 @@ import click
 from troth.core.errors import Defect, TrothError
 from troth.core.words import printable
 
-__all__ = ["PRECEDENCE", "coloured", "drop_output", "emit_json", "note", "printable", "say", "tell_error", "worst"]
+__all__ = [
+    "PRECEDENCE",
+    "coloured",
+    "drop_output",
+    "emit_json",
+    "emit_json_list",
+    "note",
+    "printable",
+    "say",
+    "tell_error",
+    "worst",
+]
 
 PRECEDENCE: Final = (70, 75, 2, 1, 4, 3, 0)
 """Several inputs: the first of these that occurs is the exit status."""
@@ -40,19 +51,40 @@ def emit_json(value: Any) -> None:
     say(_UNFIT.sub(_escape, json.dumps(value, ensure_ascii=False, separators=(", ", ": "))))
 
 
+def emit_json_list(name: str, items: Iterable[Any]) -> None:
+    """Print the object ``{name: [items…]}`` as :func:`emit_json` does, without holding all of it at once.
+
+    Raises:
+        Defect: ``E_OUTPUT``.
+    """
+    say(f"{{{json.dumps(name)}: [", end="")
+    waiting: list[str] = []
+    before = ""
+    for item in items:
+        waiting.append(_UNFIT.sub(_escape, json.dumps(item, ensure_ascii=False, separators=(", ", ": "))))
+        if len(waiting) >= _AT_ONCE:
+            say(before + ", ".join(waiting), end="")
+            waiting.clear()
+            before = ", "
+    say((before if waiting else "") + ", ".join(waiting) + "]}")
+
+
+_AT_ONCE: Final = 2000
+
+
 def _escape(found: re.Match[str]) -> str:
     char = found[0]
     return "\ufffd" if "\ud800" <= char <= "\udfff" else f"\\u{ord(char):04x}"
 
 
-def say(text: str = "") -> None:
+def say(text: str = "", *, end: str = "\n") -> None:
     """Print a line for a person on stdout.
 
     Raises:
         Defect: ``E_OUTPUT`` when stdout does not take it; a reader that went away is none of these.
     """
     try:
-        click.echo(text)
+        click.echo(text + end, nl=False)
     except BrokenPipeError:
         raise
     except OSError as fault:

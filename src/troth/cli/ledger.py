@@ -16,8 +16,10 @@ from troth.cli.options import (
     Notes,
     acting,
     actor_option,
+    at_option,
     json_option,
     open_ledger,
+    reading_instant,
     reading_options,
     store_option,
     trust_options,
@@ -26,6 +28,8 @@ from troth.cli.progress import Progress
 from troth.core.errors import Refused, TrothError
 
 if TYPE_CHECKING:
+    from datetime import datetime
+
     from troth.ledger.chain import Verification, Warning_
     from troth.ledger.replay import Anomaly, Commitment
     from troth.ledger.rows import Row
@@ -162,10 +166,16 @@ def commitment_json(record: Commitment) -> dict[str, Any]:
 @click.command("status", epilog="Example: troth status --mine --as agent:worker")
 @click.option("--mine", is_flag=True, help="Only what you hold and have not finished.")
 @click.option("--in-review", is_flag=True, help="Only what waits for a review.")
+@at_option
 @actor_option
 @reading_options
-def status_cmd(mine: bool, in_review: bool, actor: str | None, store: str | None, as_json: bool) -> int:
-    """Show open, claimed and in-review commitments with their evidence, anomalies, and the head digest."""
+def status_cmd(
+    *, mine: bool, in_review: bool, at: str | None, actor: str | None, store: str | None, as_json: bool
+) -> int:
+    """Show open, claimed and in-review commitments with their evidence and its confidence, anomalies, and the head."""
+    from troth.cli.worth import ageless, confidence_of
+
+    instant = reading_instant(at)
     ledger = open_ledger(store)
     summary = ledger.summary()
     found = summary.verification
@@ -176,6 +186,7 @@ def status_cmd(mine: bool, in_review: bool, actor: str | None, store: str | None
     if as_json:
         whole = summary.everything()
         listed = summary.live if narrowed else whole.commitments.values()
+        chosen = _chosen(listed, owner, in_review)
         emit_json(
             {
                 "workspace": ledger.workspace,
@@ -183,16 +194,24 @@ def status_cmd(mine: bool, in_review: bool, actor: str | None, store: str | None
                 "verified": found.verified,
                 "total": found.total,
                 "head": found.head,
-                "commitments": [commitment_json(record) for record in _chosen(listed, owner, in_review)],
+                "commitments": [
+                    commitment_json(record) | {"confidence": confidence_of(record, whole.evidence, instant)}
+                    for record in chosen
+                ],
                 "anomalies": [anomaly.as_json() for anomaly in whole.anomalies],
                 "uncommitted": summary.uncommitted,
                 "faults": [fault.as_json() for fault in found.faults],
-                "warnings": [warning.as_json() for warning in (*found.warnings, *governed)] + _replay_notes(summary),
+                "warnings": [
+                    *(warning.as_json() for warning in (*found.warnings, *governed)),
+                    *_replay_notes(summary),
+                    *ageless(chosen, whole.evidence, instant),
+                ],
                 **{section.key: section.items for section in sections},
             }
         )
         return 0 if found.ok else 1
-    _tell_status(_chosen(summary.live, owner, in_review), summary, narrowed=narrowed)
+    chosen = _chosen(summary.live, owner, in_review)
+    _tell_status(chosen, summary, instant, narrowed=narrowed)
     for section in sections:
         if section.lines:
             say(f"{section.title} ({len(section.items)})")
@@ -204,8 +223,10 @@ def status_cmd(mine: bool, in_review: bool, actor: str | None, store: str | None
     if len(summary.notes) > WARNINGS_SHOWN:
         note(f"warning: {len(summary.notes) - WARNINGS_SHOWN} more; --json lists them all")
     _warn(governed)
+    for odd in ageless(chosen, summary.evidence, instant)[:WARNINGS_SHOWN]:
+        note(f"warning: {printable(odd['id'], 80)}  {odd['warning']}: {odd['message']}")
     say(f"{found.summary()}  head {found.head}")
-    return 0 if _sound(found) else 1
+    return 0 if tell_broken(found) else 1
 
 
 def _chosen(records: Iterable[Commitment], owner: str | None, in_review: bool) -> list[Commitment]:
@@ -219,14 +240,20 @@ def _chosen(records: Iterable[Commitment], owner: str | None, in_review: bool) -
 _LISTED: Final = (("in_review", "In review"), ("claimed", "Claimed"), ("open", "Open"))
 
 
-def _tell_status(chosen: list[Commitment], summary: Summary, *, narrowed: bool) -> None:
+def _tell_status(chosen: list[Commitment], summary: Summary, at: datetime, *, narrowed: bool) -> None:
+    from troth.cli.worth import worth_of
+
     by_state: dict[str, list[Commitment]] = {}
     for record in chosen:
         by_state.setdefault(record.state, []).append(record)
     for name, title in _LISTED:
         if by_state.get(name):
             # In one piece: a line at a time would cost more than finding out what to say.
-            lines = [f"  {printable(one.id, 80)}  {printable(one.body, 72)}{_about(one)}" for one in by_state[name]]
+            lines = [
+                f"  {printable(one.id, 80)}  {printable(one.body, 72)}{_about(one)}"
+                f"{worth_of(one, summary.evidence, at)}"
+                for one in by_state[name]
+            ]
             say("\n".join([coloured(f"{title} ({len(lines)})", "cyan"), *lines]))
     if narrowed:
         if not chosen:
@@ -273,7 +300,7 @@ def _replay_notes(summary: Summary) -> list[dict[str, Any]]:
     ]
 
 
-def _sound(found: Verification) -> bool:
+def tell_broken(found: Verification) -> bool:
     """Tell a broken chain on stderr, and whether it is sound."""
     if not found.ok:
         first = found.faults[0]
@@ -296,12 +323,16 @@ def _warn(warnings: Iterable[Warning_]) -> None:
 
 @click.command("show", epilog="Example: troth show cmt_e5f6g7h8")
 @click.argument("identifier", metavar="ID")
+@at_option
 @reading_options
-def show_cmd(identifier: str, store: str | None, as_json: bool) -> int:
-    """Show one signal; for a commitment also its computed state and every row about it."""
+def show_cmd(identifier: str, at: str | None, store: str | None, as_json: bool) -> int:
+    """Show one signal, what it is worth and why; for a commitment also its state and every row about it."""
+    from troth.cli.worth import tell_trust, trust_json
+
+    instant = reading_instant(at)
     ledger = open_ledger(store)
     snapshot = ledger.read()
-    row = _row(snapshot, identifier)
+    row = row_meant(snapshot, identifier)
     governed = ledger.ruling().warnings()
     record = snapshot.state.commitments.get(row.id or "")
     about = [] if record is None else [other for other in snapshot.rows if _concerns(other, record.id)]
@@ -315,11 +346,12 @@ def show_cmd(identifier: str, store: str | None, as_json: bool) -> int:
                 "commitment": commitment_json(record) if record is not None else None,
                 "history": [_brief(other) for other in about],
                 "anomaly": anomaly.as_json() if anomaly is not None else None,
+                "trust": trust_json(snapshot, row, instant),
                 "warnings": [warning.as_json() for warning in governed],
             }
         )
         return 0
-    _sound(snapshot.verification)
+    tell_broken(snapshot.verification)
     _warn(governed)
     for name, value in _flat(row.value):
         say(f"{name}: {printable(value)}")
@@ -331,10 +363,16 @@ def show_cmd(identifier: str, store: str | None, as_json: bool) -> int:
             say(f"closed with: {printable(record.evidence, 80)}")
         for other in about:
             say(f"  {_line_of(other)}")
+    tell_trust(snapshot, row, instant)
     return 0
 
 
-def _row(snapshot: Snapshot, written: str) -> Row:
+def row_meant(snapshot: Snapshot, written: str) -> Row:
+    """Return the row that an id, an unambiguous beginning of one, or ``@last`` means.
+
+    Raises:
+        Refused: ``E_REF_NOT_FOUND``, ``E_AMBIGUOUS_ID``.
+    """
     from troth.stores.requests import resolve
 
     identifier = resolve(written, snapshot.state)
@@ -413,7 +451,7 @@ def log_cmd(count: int, store: str | None, as_json: bool) -> int:
             }
         )
         return 0
-    _sound(snapshot.verification)
+    tell_broken(snapshot.verification)
     _warn(governed)
     for row in rows:
         say(_line_of(row))
@@ -527,9 +565,10 @@ def _remarks(ledger: LedgerStore) -> list[Warning_]:
     from troth.ledger.remarks import Remarks
 
     collected = Remarks(ledger.workspace if ledger.space is not None else None)
-    for row in ledger.read().rows:
+    snapshot = ledger.read()
+    for row in snapshot.rows:
         collected.apply(row)
-    return collected.warnings
+    return sorted([*collected.warnings, *snapshot.trust.warnings], key=lambda found: found.line or 0)
 
 
 def _finding(line: int | None, identifier: str | None, name: str, message: str) -> str:

@@ -30,6 +30,7 @@ COMMANDS: Final[dict[str, tuple[str, str]]] = {
     "log": ("troth.cli.ledger", "Show recent signals."),
     "verify": ("troth.cli.ledger", "Check every hash and link of a ledger."),
     "store": ("troth.cli.store", "Set up a ledger in PostgreSQL, move one in and out."),
+    "trust": ("troth.cli.trust", "Tell what signals are worth, and why."),
     "import": ("troth.cli.ledger", "Bring version 1 rows into a new ledger."),
     "genesis": ("troth.cli.genesis", "Write, check and explain the workspace's constitution."),
     "run": ("troth.cli.run", "Run an agent under observation and write its receipt."),

@@ -13,6 +13,8 @@ from troth.cli.answer import note, printable
 from troth.core.errors import Refused
 
 if TYPE_CHECKING:
+    from datetime import datetime
+
     from troth.stores.protocol import LedgerStore
     from troth.stores.workspace import Workspace
 
@@ -85,6 +87,33 @@ def trust_options(command: _F) -> _F:
         metavar="KEY",
         help="Whom to trust: NAME+ID+BASE64, a file of such lines, or the name of one of your own keys. Repeatable.",
     )(command)
+
+
+def at_option(command: _F) -> _F:
+    """Add ``--at``, which makes an answer that depends on time reproducible; see :func:`reading_instant`."""
+    return click.option(
+        "--at",
+        metavar="INSTANT",
+        help="Answer as of this instant, YYYY-MM-DDTHH:MM:SSZ, instead of now. Rows written later still count.",
+    )(command)
+
+
+def reading_instant(at: str | None) -> datetime:
+    """Return the instant that ``--at`` names, else the machine's present one.
+
+    Raises:
+        Refused: ``E_USAGE`` when it is no real UTC date and time.
+    """
+    from troth.core.instants import parse_instant, system_clock
+
+    if at is None:
+        return system_clock()
+    instant = parse_instant(at)
+    if instant is None:
+        raise Refused(
+            "E_USAGE", f"--at takes an instant, not {printable(at, 80)!r}", remedy="Write it like 2026-04-02T10:30:00Z."
+        )
+    return instant
 
 
 class Notes(list[tuple[str, str]]):

@@ -14,7 +14,7 @@ from typing import Final, NamedTuple
 
 from troth.core.instants import parse_instant
 from troth.ledger.chain import Warning_
-from troth.ledger.chains import LEVELS, UNSCORED
+from troth.ledger.chains import LEVELS, UNSCORED, Terms
 from troth.ledger.replay import Replay, Signal, State
 from troth.ledger.rows import Row
 from troth.ledger.trust import HALF_LIFE_DAYS
@@ -128,6 +128,11 @@ class Trust:
         """What a reader warns of: ``trust_mismatch``, ``half_life`` (§9, §10)."""
         return self._edges.warnings
 
+    @property
+    def changes(self) -> list[tuple[int, Terms]]:
+        """The terms in force from each line on, ascending; the first are the specification's, from line 0."""
+        return self._edges.changes
+
     # What a signal is worth --------------------------------------------------------------------------------------
 
     def __contains__(self, identifier: str) -> bool:
@@ -205,6 +210,11 @@ class Trust:
     def edges(self) -> Iterator[Edge]:
         """Yield every edge in file order."""
         return map(self._edge, range(len(self._edges.citer)))
+
+    def silenced(self, edge: Edge) -> bool:
+        """Tell whether an edge is a doubt by a run whose verdict on the same target counts instead (§12)."""
+        run = self._edges.runs.get(edge.citer)
+        return edge.kind == DOUBT and any(delta.run == run for delta in self._edges.deltas.get(edge.target, ()))
 
     def weakest(self, line: int) -> int | None:
         """Return the line of what drags the row of a line down: of all it supports, what lost most; or ``None``."""
