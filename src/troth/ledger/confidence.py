@@ -113,7 +113,8 @@ class Trust:
         self._edges = edges
         self._signals = signals
         self.default_half_life = half_life_days or edges.terms.half_life_days or HALF_LIFE_DAYS
-        size = max(edges.lines, *(signal.line for signal in signals.values()), 0) + 1 if signals else edges.lines + 1
+        last = next(reversed(signals.values())).line if signals else 0
+        size = max(edges.lines, last) + 1
         self._asserted = array("d", [UNSCORED]) * size
         for line, value in edges.asserted.items():
             self._asserted[line] = value
