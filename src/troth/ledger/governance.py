@@ -150,12 +150,12 @@ def _event_due(state: State, ruling: Ruling) -> dict[str, Any] | None:
     """
     genesis, last = ruling.genesis, state.genesis
     if genesis is None:
-        if last is None or last.sha256 is None:
+        if last is None:
             return None
-        return {"body": "The genesis key was removed", "kind": KIND, "meta": event_meta(None)}
-    meta = event_meta(genesis.sha256, genesis.weights, genesis.half_life_days)
-    told = event_of({"op": "capture", "actor": AUTHOR, "payload": {"kind": KIND, "meta": meta}})
+        body, meta = "No genesis key is in force any more", event_meta(None)
+    else:
+        body = f"Genesis key in force: {genesis.identity.name}"[:200]
+        meta = event_meta(genesis.sha256, genesis.weights, genesis.half_life_days)
+    payload = {"body": body, "kind": KIND, "meta": meta}
     # Compared whole: a row that names the key's digest beside other weights would speak for it falsely.
-    if last == told:
-        return None
-    return {"body": f"Genesis key in force: {genesis.identity.name}"[:200], "kind": KIND, "meta": meta}
+    return None if last == event_of({"op": "capture", "actor": AUTHOR, "payload": payload}) else payload

@@ -94,6 +94,7 @@ class _Open:
 
     node: Node
     name: str | None = None
+    name_line: int = 0
     repeated: bool = False
 
 
@@ -180,6 +181,8 @@ class _Reader:
             self._name(top, event, line)
             return
         where = self._here()
+        if top is not None and top.name is not None and not event.value and event.style is None:
+            line = top.name_line  # a value left out is told where its name stands
         node = Node(line, where, event.value)
         node.bad = self._odd(event, line, where, ("str", "int", "float", "bool", "null"))
         if not node.bad:
@@ -190,7 +193,7 @@ class _Reader:
         """Take the name of a member; a wrong one is told, and its value is read and left out."""
         name, path = event.value, top.node.path
         where = member_path(path, name)
-        top.name, top.repeated = name, True
+        top.name, top.name_line, top.repeated = name, line, True
         if self._odd(event, line, where, ("str",)) or self._unpaired(name, line, where):
             return
         if event.tag is None and event.style is None:
