@@ -26,7 +26,7 @@ def test_exit_zero_passes_and_any_other_does_not(tmp_path: Path) -> None:
 
 
 def test_it_runs_in_the_folder_without_a_shell(tmp_path: Path) -> None:
-    ended = run_validator(python("import os, sys; print(os.getcwd(), sys.argv[1:])") + ["$HOME; rm *"], tmp_path, {})
+    ended = run_validator([*python("import os, sys; print(os.getcwd(), sys.argv[1:])"), "$HOME; rm *"], tmp_path, {})
     assert ended.last_line == f"{tmp_path} ['$HOME; rm *']"
 
 

@@ -255,11 +255,7 @@ RISKS: Final[Mapping[str, Callable[[_Case], bool]]] = {
     "validator_failed": lambda case: case.failed,
     "reopened_before": lambda case: case.record.reopen_count > 0,
     "receipt_not_supported": lambda case: case.evidence.decision not in (None, "supported"),
-    "submitter_wrote_evidence": lambda case: (
-        case.tier is not None and case.record.submission is not None
-        and case.evidence.actor == case.record.submission.actor
-    ),
-}  # fmt: skip
+}
 """Name of a risk -> whether a submission has it. One is enough to be looked at singly."""
 
 RISK_WORDS: Final[Mapping[str, str]] = {
@@ -267,7 +263,6 @@ RISK_WORDS: Final[Mapping[str, str]] = {
     "validator_failed": "a validator did not pass",
     "reopened_before": "it was reopened before",
     "receipt_not_supported": "the receipt does not support it",
-    "submitter_wrote_evidence": "the evidence is the submitter's own word",
 }
 
 
@@ -320,7 +315,7 @@ def _waiting(
         runnable=runnable,
         who=who_may_approve(genesis, tags, tier, submission.actor),
         risks=tuple(name for name, has in RISKS.items() if has(case)),
-        mine=actor is None or _may_approve(snapshot, genesis, record, tags, actor, at),
+        mine=actor is None or _may_approve(snapshot, genesis, record, actor, at),
     )
 
 
@@ -330,7 +325,9 @@ def answers_of(snapshot: Snapshot, submission: str, tier: Tier | None) -> tuple[
     for name in dict.fromkeys(tier.validators if tier is not None else ()):
         row, _ = latest(snapshot, submission, name)
         if row is None:
-            found.append({"validator": name, "result": "unasked", "reason": "it was not asked", "row": None, "ts": None})
+            found.append(
+                {"validator": name, "result": "unasked", "reason": "it was not asked", "row": None, "ts": None}
+            )
             continue
         meta = row.value["payload"]["meta"]
         found.append(
@@ -433,12 +430,11 @@ def _no_person(pattern: str) -> bool:
     return pattern.startswith(("agent:", "system:")) or not (pattern.endswith("*") or is_human(pattern))
 
 
-def _may_approve(
-    snapshot: Snapshot, genesis: Genesis | None, record: Commitment, tags: Sequence[str], actor: str, at: datetime
-) -> bool:
+def _may_approve(snapshot: Snapshot, genesis: Genesis | None, record: Commitment, actor: str, at: datetime) -> bool:
     if genesis is None:
         # Allowed and flagged without a key, but nobody's queue is one's own submissions.
         return record.submission is not None and record.submission.actor != actor
+    tags = snapshot.state.tags_of(record)
     rule = genesis.broken_on(record, op="approve", actor=actor, tags=tags, state=snapshot.state, now=at)
     return genesis.permits(actor, "approve") and rule is None
 

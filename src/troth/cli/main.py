@@ -31,6 +31,7 @@ COMMANDS: Final[dict[str, tuple[str, str]]] = {
     "verify": ("troth.cli.ledger", "Check every hash and link of a ledger."),
     "store": ("troth.cli.store", "Set up a ledger in PostgreSQL, move one in and out."),
     "trust": ("troth.cli.trust", "Tell what signals are worth, and why."),
+    "queue": ("troth.cli.queue", "Show what waits for whom and why; ask the validators again."),
     "import": ("troth.cli.ledger", "Bring version 1 rows into a new ledger."),
     "genesis": ("troth.cli.genesis", "Write, check and explain the workspace's constitution."),
     "run": ("troth.cli.run", "Run an agent under observation and write its receipt."),
