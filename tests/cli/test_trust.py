@@ -427,3 +427,40 @@ def test_help_has_an_example(words: list[str], troth: Shell) -> None:
     said = troth(*words, "--help")
     assert said.exit == 0
     assert "Example: troth trust" in said.out
+
+
+KEY = """\
+identity: {{name: workshop, owner: human:reviewer}}
+trust:
+  weights:
+    exit_code: {exit_code}
+    test_pass_rate: {rest}
+    context_utilization: 0
+    loop_complete: 0
+    duration_reasonable: 0
+    no_errors: 0
+    evidence_depth: 0
+  decay: {{default_half_life_days: 30}}
+"""
+
+
+def test_measured_rows_are_weighed_with_the_key_of_their_time(troth: Shell, tmp_path: Path) -> None:
+    troth("init")
+    key = tmp_path / ".mentu" / "genesis.key"
+    made = []
+    # Exit 0 and no test report: the rate counts the command itself, so both components are 1 or 0 together.
+    for text in (None, KEY.format(exit_code=0.5, rest=0.5), KEY.format(exit_code=1, rest=0), None):
+        key.unlink(missing_ok=True)
+        if text is not None:
+            key.write_text(text, encoding="utf-8")
+        made.append(troth("capture", "checked", "--check", "--", sys.executable, "-c", "pass").id)
+    plain, halves, whole, removed = (troth("trust", "show", name, "--json").json for name in made)
+    for told in (plain, halves, whole, removed):
+        assert told["warnings"] == []
+        assert told["stored"] == told["recomputed"] == told["asserted"]
+    assert (halves["asserted"], whole["asserted"]) == (1.0, 1.0)
+    assert plain["asserted"] < 1.0
+    assert [part["weight"] for part in halves["chain"]][:2] == [0.5, 0.5]
+    assert [part["weight"] for part in whole["chain"]][:2] == [1.0, 0.0]
+    assert [part["weight"] for part in removed["chain"]] == [part["weight"] for part in plain["chain"]]
+    assert (halves["halfLifeDays"], plain["halfLifeDays"]) == (30, 90)

@@ -502,3 +502,27 @@ def test_a_long_chain_and_a_large_hub_are_weighed() -> None:
     found = effective(ledger)
     assert found[hub] == pytest.approx(0.0, abs=CLOSE)
     assert found[last] == pytest.approx(0.5)
+
+
+# --- anything at all
+
+ATOMS = st.none() | st.booleans() | st.integers(-2, 2) | st.floats(allow_nan=False) | st.text(max_size=3)
+ANYTHING = st.recursive(ATOMS, lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=3), inner))
+MEMBERS = ("id", "op", "ts", "actor", "payload", "trust", "relations", "trace", "workspace", "source_key")
+INNER = ("body", "kind", "source", "commitment", "evidence", "target", "duplicate_of", "meta", "confidence", "chain")
+
+
+@settings(max_examples=150, deadline=None)
+@given(SEEDS, st.lists(st.tuples(st.integers(0, 39), st.sampled_from(MEMBERS + INNER), ANYTHING), max_size=12))
+def test_a_reader_never_fails(seed: int, changes: list[tuple[int, str, Any]]) -> None:
+    ledger = ledger_of(seed, 40, 0.05)
+    for at, name, value in changes:
+        row = dict(ledger.rows[at])
+        for place in (row, row.get("payload"), row.get("trust")):
+            if isinstance(place, dict) and (name in place or place is row):
+                place[name] = value
+                break
+        ledger.rows[at] = row
+    trust = trust_of(rows(ledger))
+    assert all(0.0 <= standing.effective <= 1.0 for _, standing in trust.standings())
+    assert len(trust) >= 20

@@ -331,7 +331,7 @@ def show_cmd(identifier: str, at: str | None, store: str | None, as_json: bool) 
 
     instant = reading_instant(at)
     ledger = open_ledger(store)
-    snapshot = ledger.read()
+    snapshot = ledger.read(trust=True)
     row = row_meant(snapshot, identifier)
     governed = ledger.ruling().warnings()
     record = snapshot.state.commitments.get(row.id or "")
@@ -565,7 +565,7 @@ def _remarks(ledger: LedgerStore) -> list[Warning_]:
     from troth.ledger.remarks import Remarks
 
     collected = Remarks(ledger.workspace if ledger.space is not None else None)
-    snapshot = ledger.read()
+    snapshot = ledger.read(trust=True)
     for row in snapshot.rows:
         collected.apply(row)
     return sorted([*collected.warnings, *snapshot.trust.warnings], key=lambda found: found.line or 0)

@@ -54,7 +54,7 @@ def trust_cmd() -> None:
 def all_cmd(at: str | None, store: str | None, as_json: bool) -> int:
     """List every signal with its asserted, effective and current confidence and its verification level."""
     instant = reading_instant(at)
-    snapshot = open_ledger(store).read()
+    snapshot = open_ledger(store).read(trust=True)
     trust = snapshot.trust
     notes: list[str] = []
     if as_json:
@@ -116,7 +116,7 @@ def show_cmd(identifier: str, at: str | None, store: str | None, as_json: bool) 
     from troth.ledger.trust_account import account
 
     instant = reading_instant(at)
-    snapshot = open_ledger(store).read()
+    snapshot = open_ledger(store).read(trust=True)
     row = row_meant(snapshot, identifier)
     trust = snapshot.trust
     found = account(trust, row, instant)
@@ -222,7 +222,7 @@ def graph_cmd(identifier: str | None, mermaid: bool, at: str | None, store: str 
     if mermaid and as_json:
         raise Refused("E_USAGE", "--mermaid and --json are two answers", remedy="Leave one out.")
     reading_instant(at)  # support and doubt know no time; the option is taken so that all of `trust` takes it
-    snapshot = open_ledger(store).read()
+    snapshot = open_ledger(store).read(trust=True)
     row = row_meant(snapshot, identifier) if identifier is not None else None
     trust = snapshot.trust
     graph = trust_graph.graph_of(trust, row.id if row is not None else None)

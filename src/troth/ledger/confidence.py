@@ -212,10 +212,13 @@ class Trust:
         """Yield every edge in file order."""
         return map(self._edge, range(len(self._edges.citer)))
 
-    def silenced(self, edge: Edge) -> bool:
-        """Tell whether an edge is a doubt by a run whose verdict on the same target counts instead (§12)."""
-        run = self._edges.runs.get(edge.citer)
-        return edge.kind == DOUBT and any(delta.run == run for delta in self._edges.deltas.get(edge.target, ()))
+    def runs_on(self, line: int) -> set[str]:
+        """Return the runs that judged the row of a line; their doubts about it do not count beside that."""
+        return {delta.run for delta in self._edges.deltas.get(line, ())}
+
+    def run_of(self, line: int) -> str | None:
+        """Return the run that a doubting row belongs to."""
+        return self._edges.runs.get(line)
 
     def weakest(self, line: int) -> int | None:
         """Return the line of what drags the row of a line down: of all it supports, what lost most; or ``None``."""
@@ -275,7 +278,7 @@ class Trust:
     def _strongest(self, line: int, own: array[float]) -> tuple[list[int], list[int]]:
         """Return the edges that count: of each actor the strongest support and doubt, the first of equals."""
         edges = self._edges
-        silent = {delta.run for delta in edges.deltas.get(line, ())}
+        silent = self.runs_on(line) if line in edges.deltas else ()
         best: tuple[dict[int, int], dict[int, int]] = ({}, {})
         for number in self._numbers(line):
             kind = edges.kind[number]

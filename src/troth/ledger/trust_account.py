@@ -125,6 +125,7 @@ def account(trust: Trust, row: Row, at: datetime) -> Account:
     factors = trust.factors(line)
     counted = {edge.number for edge in (*factors.supports, *factors.doubts)}
     onto = trust.onto(line)
+    runs = trust.runs_on(line)
     path = cascade_path(trust, line)
     worn = decay(standing.ts, standing.half_life_days, at)
     raised = trust.level(line)
@@ -137,8 +138,8 @@ def account(trust: Trust, row: Row, at: datetime) -> Account:
         own_weights=own_weights,
         deltas=tuple((delta, trust.row_at(delta.line).id) for delta in factors.deltas),
         base=trust.base(line),
-        supports=tuple(_bearing(trust, edge, counted) for edge in onto if edge.kind != DOUBT),
-        doubts=tuple(_bearing(trust, edge, counted) for edge in onto if edge.kind == DOUBT),
+        supports=tuple(_bearing(trust, edge, counted, runs) for edge in onto if edge.kind != DOUBT),
+        doubts=tuple(_bearing(trust, edge, counted, runs) for edge in onto if edge.kind == DOUBT),
         retracted_by=trust.row_at(factors.retracted_by).id if factors.retracted_by is not None else None,
         path=tuple(trust.row_at(one).id or "-" for one in path) if len(path) > 1 else (),
         kept=trust.ratio(path[1]) if len(path) > 1 else 1.0,
@@ -156,11 +157,11 @@ def _weights_at(trust: Trust, line: int) -> tuple[Mapping[str, float], bool]:
     return trust.changes[at][1].weights, at > 0
 
 
-def _bearing(trust: Trust, edge: Edge, counted: set[int]) -> Bearing:
+def _bearing(trust: Trust, edge: Edge, counted: set[int], runs: set[str]) -> Bearing:
     idle = None
     if edge.kind == OWN:
         idle = "own_actor"
     elif edge.number not in counted:
-        idle = "run" if trust.silenced(edge) else "weaker"
+        idle = "run" if edge.kind == DOUBT and trust.run_of(edge.citer) in runs else "weaker"
     own = trust.at_line(edge.citer).own
     return Bearing(trust.row_at(edge.citer).id, edge.actor, VIA[edge.via], own, edge.weight, idle)
