@@ -50,6 +50,23 @@ COSIGNED = (
     "— witness.example.com/w1 "
     "jWbPPwAAAABkGFDLEZMHwSRaJNiIDoe9DYn/zXcrtPHeolMI5OWXEhZCB9dlrDJsX3b2oyin1nPZqhf5nNo0xUe+mbIUBkBIfZ+qnA==\n"
 )
+# A checkpoint of a public log with an Ed25519 signature of the log and one of a witness (two of its seven lines), and
+# another line by the log's name with a key of another kind; and the vector of the specification itself.
+PUBLIC = (
+    "arche2025h1.staging.ct.transparency.dev\n1432088532\nU7WM79jrzyhGZ5/GUBTpM7NzwdyfFx61t3RovgcC4Ro=\n\n"
+    "— arche2025h1.staging.ct.transparency.dev zTM8sQAAAZ5W0WdjBAMARjBEAiBjW5IQf9pvsYLfQFX6hoGREPMHbdQ3urbllzalApkptQIg"
+    "IpwtEroeW2BXaHAI4kJXFbon5Ch9MNL5zRNZ55lvGt0=\n"
+    "— arche2025h1.staging.ct.transparency.dev "
+    "ui8GwCF1+kWqZrxGdhj4aX3gcw7XUlXQQabg/27lefwhUkzbC3NygNI75MdhL1bfTW9g8Ei59RA23oHP7Ry1k3ZFWwQ=\n"
+    "— remora.n621.de "
+    "2net5wAAAABqEiEgPlfF3V06o0Y+fHM+J5J9s27wgxxcOVSpZ/2g/KSiXCg9DEZI+aVCIobWX9sXTynk5XeU/zZ0WBxtqB0DrAWfBw==\n"
+)
+PUBLIC_KEY = "arche2025h1.staging.ct.transparency.dev+ba2f06c0+AU0vHmlGCS/PdN8b2OaGmKprLI8HKM+dJ472xgFYh15f"
+EXAMPLE_KEY = "example.com/foo+530d903a+AekyeRrm56hApGFkyQR4ZCbV54Id2LKaANYcrnKv3U2k"
+EXAMPLE = (
+    "This is an example message.\n\n"
+    "— example.com/foo Uw2QOkn8srV1yJGh2VYRlL1Tnagv1YEq6TfXppzi2ONncAlTgK7Ztg1ERYNZXsYjOBH3mFXmRKuwHjG1Yu72IneyaQM=\n"
+)
 WITNESS_KEY = "remora.n621.de+da77ade7+BOvN63jn/bLvkieywe8R6UYAtVtNbZpXh34x7onlmtw2"
 
 SIGNER = Signer("example.com/log", ED25519, bytes(range(32)))
@@ -95,6 +112,17 @@ def test_the_published_cosignature_carries_its_time() -> None:
     key = parse_verifier(WITNESS_KEY)
     assert key.is_witness
     assert str(key) == WITNESS_KEY
+
+
+def test_a_public_log_and_its_witness_are_verified() -> None:
+    log, witness = parse_verifier(PUBLIC_KEY), parse_verifier(WITNESS_KEY)
+    found = open_note(PUBLIC.encode(), [log, witness])
+    assert [(one.key, one.time) for one in found.verified] == [(log, None), (witness, 1_779_573_024)]
+    assert [one.name for one in found.unknown] == ["arche2025h1.staging.ct.transparency.dev"]
+    assert open_note(EXAMPLE.encode(), [parse_verifier(EXAMPLE_KEY)]).note.text == "This is an example message.\n"
+    for old, new in (("1432088532", "1432088533"), ("U7WM", "U7WN")):
+        with pytest.raises(DoesNotHold, match="E_NOTE_SIGNATURE"):
+            open_note(PUBLIC.replace(old, new).encode(), [witness])
 
 
 def test_a_cosignature_signs_the_words_of_the_specification() -> None:

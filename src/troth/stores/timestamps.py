@@ -195,13 +195,13 @@ def _post(url: str, body: bytes, timeout: float, clock: Callable[[], float]) -> 
     """Send the request and return the response; follows no redirection, so that nobody sends it elsewhere."""
     from http.client import HTTPException
     from urllib.error import URLError
-    from urllib.request import HTTPErrorProcessor, HTTPHandler, HTTPSHandler, OpenerDirector, ProxyHandler, Request
+    from urllib.request import HTTPHandler, HTTPSHandler, OpenerDirector, ProxyHandler, Request
 
     if not url.startswith(("http://", "https://")):
         raise Refused("E_TIMESTAMP_URL", "the address of a timestamp service begins with http:// or https://")
     headers = {"Content-Type": "application/timestamp-query", "Accept": "application/timestamp-reply"}
     opener = OpenerDirector()
-    for handler in (ProxyHandler(), HTTPHandler(), HTTPSHandler(), HTTPErrorProcessor()):
+    for handler in (ProxyHandler(), HTTPHandler(), HTTPSHandler()):
         opener.add_handler(handler)
     deadline = clock() + timeout
     pieces: list[bytes] = []
