@@ -255,6 +255,8 @@ def test_whom_one_trusts_is_a_word_a_file_or_a_setting(house: House) -> None:
     settings = config.read_text()
     config.write_text(settings + f"checkpoint_keys:\n  - {json.dumps(log)}\n")
     assert house.ask(*verify)[0] == 0
+    # Whom one names oneself is not widened by the settings of whoever owns the ledger.
+    assert house.ask(*verify, "--key", house.key("somebody"))[0] == 3
     for bad in ("checkpoint_keys: x\n", "checkpoint_keys: [1]\n"):
         config.write_text(settings + bad)
         assert house.ask(*verify)[1]["error"]["code"] == "E_CONFIG"
@@ -285,6 +287,16 @@ def test_what_verify_tells_a_person(house: House) -> None:
     assert status == 1
     assert "checkpoint_ahead: cut: 4 rows where the checkpoint covers 5" in out
     assert house.say("verify", "--checkpoint", file)[0] == 1  # a fault weighs more than a missing signature
+
+
+def test_a_checkpoint_of_no_rows_anchors_none(house: House) -> None:
+    log = house.key(LOG)
+    whole = house.store.ledger_file.read_bytes()
+    house.store.ledger_file.write_bytes(b"")
+    house.ask("checkpoint", "create")
+    house.store.ledger_file.write_bytes(whole)
+    status, told = house.ask("verify", "--checkpoint", house.checkpoint(0), "--key", log)
+    assert (status, told["ok"], told["anchored"]) == (0, True, False)
 
 
 def test_showing_checks_nothing_and_says_so(house: House) -> None:

@@ -14,6 +14,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 from ledger.building import ZERO, Ledger, lines, plain_hash
 from reference import merkle_model as model
@@ -251,6 +253,28 @@ def test_a_fault_behind_the_checkpoint_is_no_fault_of_it(tmp_path: Path) -> None
     anchors = Anchors([(Path("c"), read_checkpoint(checkpoint_of(HONEST, COVERED), [KEY]))])
     found = anchors.judge(JsonlStore.open(path).verify(leaves=anchors.take))
     assert [fault.fault for fault in found.faults] == ["malformed", "torn_tail"]
+
+
+POOL = mended([stranger(number, f"row {number % 3}") for number in range(8)])
+
+
+@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    before=st.permutations(range(8)).flatmap(lambda order: st.integers(0, 8).map(lambda count: order[:count])),
+    after=st.permutations(range(8)).flatmap(lambda order: st.integers(0, 8).map(lambda count: order[:count])),
+    common=st.integers(0, 8),
+    covered=st.integers(0, 8),
+)
+def test_a_checkpoint_accepts_exactly_the_ledgers_that_begin_with_its_rows(
+    tmp_path: Path, before: list[int], after: list[int], common: int, covered: int
+) -> None:
+    after = before[:common] + [number for number in after if number not in before[:common]]
+    covered = min(covered, len(before))
+    ours, theirs = mended([POOL[number] for number in before]), mended([POOL[number] for number in after])
+    plain, added = look(tmp_path / "ledger", theirs, checkpoint_of(ours, covered))
+    assert plain == set()
+    assert (added == set()) == (after[:covered] == before[:covered])
+    assert ("checkpoint_ahead" in added) == (len(after) < covered)
 
 
 # Forks and witnesses -------------------------------------------------------------------------------------------------

@@ -149,6 +149,8 @@ def test_only_a_witness_key_signs_as_a_witness(store: JsonlStore) -> None:
     with pytest.raises(Refused, match="E_KEY_KIND"):
         cosign(grown(store, 0), OTHER, keys=KEYS, at=1)
     with pytest.raises(Refused, match="E_KEY_KIND"):
+        cosign(grown(store, 0), WITNESS, keys=[*KEYS, WITNESS.verifier], at=1)
+    with pytest.raises(Refused, match="E_KEY_KIND"):
         create(store, WITNESS)
 
 

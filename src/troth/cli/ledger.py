@@ -497,7 +497,7 @@ def verify_cmd(
     """Check every hash and link of a ledger, from its first byte.
 
     With --checkpoint also that nothing the checkpoint covers was cut off, changed, dropped, put in or moved. Exit 3:
-    the ledger is sound, and nobody named with --key, nor in checkpoint_keys of config.yaml, signed the checkpoint.
+    the ledger is sound, and nobody named with --key (or, without it, in checkpoint_keys of config.yaml) signed it.
     """
     if file is not None and store is not None:
         raise Refused("E_USAGE", "name the ledger once, as FILE or with --store")
@@ -515,7 +515,7 @@ def verify_cmd(
     governed = ledger.ruling().warnings()
     if remarks or governed:
         found = replace(found, warnings=(*governed, *found.warnings, *(_remarks(ledger) if remarks else ())))
-    anchored = head is not None or (anchors is not None and anchors.established)
+    anchored = head is not None or (anchors is not None and anchors.anchored)
     status = worst([0 if found.ok else 1, 0 if anchors is None or anchors.established else 3])
     if as_json:
         answer = found.as_json() | {"anchored": anchored}

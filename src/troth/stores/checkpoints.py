@@ -13,7 +13,15 @@ from pathlib import Path
 from typing import Any, Final
 
 from troth.core.errors import DoesNotHold, Place, Refused, TrothError
-from troth.core.notes import ED25519, MAX_NOTE_BYTES, Signer, VerifierKey, parse_note, sign_note
+from troth.core.notes import (
+    ED25519,
+    MAX_NOTE_BYTES,
+    Signer,
+    VerifierKey,
+    parse_note,
+    parse_verifier,
+    sign_note,
+)
 from troth.ledger.chain import Verification
 from troth.ledger.checkpoint import (
     MAX_PROOF_BYTES,
@@ -76,22 +84,22 @@ def load(path: Path, keys: Sequence[VerifierKey] = ()) -> SignedCheckpoint:
         raise
 
 
-def trusted_keys(written: Iterable[str], store: LedgerStore | None = None) -> list[VerifierKey]:
-    """Return the keys named on the command line and those of the setting ``checkpoint_keys``, each once.
+def trusted_keys(written: Sequence[str], store: LedgerStore | None = None) -> list[VerifierKey]:
+    """Return the keys named on the command line, else those of the setting ``checkpoint_keys``, each once.
+
+    The settings belong to whoever owns the ledger, so they count only where nobody was named.
 
     Raises:
         Refused: ``E_KEY_MALFORMED``, ``E_KEY_UNKNOWN``, ``E_CONFIG``.
     """
-    from troth.core.notes import parse_verifier
     from troth.stores.keys import verifier_keys
 
-    keys = [key for word in written for key in verifier_keys(word)]
-    configured = store.config.other.get(KEYS_SETTING) if store is not None else None
-    if configured is not None:
-        if not isinstance(configured, list) or not all(isinstance(word, str) for word in configured):
-            raise _setting_fault(store, KEYS_SETTING, "is a list of keys, each NAME+ID+BASE64")
-        keys += [parse_verifier(word) for word in configured]
-    return list(dict.fromkeys(keys))
+    configured = store.config.other.get(KEYS_SETTING) if store is not None and not written else None
+    if configured is None:
+        return list(dict.fromkeys(key for word in written for key in verifier_keys(word)))
+    if not isinstance(configured, list) or not all(isinstance(word, str) for word in configured):
+        raise _setting_fault(store, KEYS_SETTING, "is a list of keys, each NAME+ID+BASE64")
+    return list(dict.fromkeys(parse_verifier(word) for word in configured))
 
 
 def _setting_fault(store: LedgerStore | None, name: str, says: str) -> Refused:
@@ -203,6 +211,11 @@ class Anchors:
     def established(self) -> bool:
         """Tell whether every checkpoint is signed as asked for."""
         return all(signed.lack(self.quorum) is None for _, signed in self.checkpoints)
+
+    @property
+    def anchored(self) -> bool:
+        """Tell whether some of the rows are covered by a checkpoint that is signed as asked for."""
+        return self.established and any(signed.checkpoint.size for _, signed in self.checkpoints)
 
     def as_json(self) -> list[dict[str, Any]]:
         """Return for each checkpoint what it says, who signed it, and whether the ledger continues it."""

@@ -79,10 +79,10 @@ def cosign(
 ) -> Cosigned:
     """Sign a checkpoint as a witness.
 
-    The steps: (1) the key is a witness's; (2) the note is a checkpoint that one of the keys of its signer signed,
-    those given now or those remembered; (3) a ledger that was given is sound and continues it; (4) it is no older than
-    the last one signed of that origin, and no other of the same size; (5) a proof, or the ledger, shows that it
-    continues that one; (6) it is remembered; (7) it is signed.
+    The steps: (1) the key is a witness's, and none of the others is; (2) the note is a checkpoint that one of the keys
+    of its signer signed, those given now or those remembered; (3) a ledger that was given is sound and continues it;
+    (4) it is no older than the last one signed of that origin, and no other of the same size; (5) a proof, or the
+    ledger, shows that it continues that one; (6) it is remembered; (7) it is signed.
 
     Args:
         file: the checkpoint's file.
@@ -101,6 +101,8 @@ def cosign(
     """
     if signer.kind != COSIGNATURE:  # (1)
         raise Refused("E_KEY_KIND", "this key is no witness's", remedy="Make one with `troth key new NAME --witness`.")
+    if any(one.is_witness for one in keys):
+        raise Refused("E_KEY_KIND", "a ledger's checkpoints are not made with a witness's key")
     key = signer.verifier
     folder = private_folder(witness_folder(key))
     with WriteLock(folder / ".lock"):
