@@ -261,7 +261,8 @@ def test_the_tree(troth: Shell, tmp_path: Path) -> None:
 
 def test_the_graph_as_json_and_as_a_chart(troth: Shell, tmp_path: Path) -> None:
     where = written(reviewed(), tmp_path / "l.jsonl")
-    told = troth("trust", "graph", "--json", "--store", where).json
+    told = troth("trust", "graph", "--json", "--at", "2026-04-01T00:00:00Z", "--store", where).json
+    assert told["nodes"][2]["current"] == pytest.approx(0.86425 / 2)
     assert [node["id"] for node in told["nodes"]] == ["mem_00000001", "cmt_00000002", "mem_00000004", "op_00000006"]
     assert [(edge["from"], edge["to"], edge["type"], edge["counts"]) for edge in told["edges"]] == [
         ("cmt_00000002", "mem_00000001", "support", False),

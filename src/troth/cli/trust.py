@@ -221,13 +221,13 @@ def graph_cmd(identifier: str | None, mermaid: bool, at: str | None, store: str 
 
     if mermaid and as_json:
         raise Refused("E_USAGE", "--mermaid and --json are two answers", remedy="Leave one out.")
-    reading_instant(at)  # support and doubt know no time; the option is taken so that all of `trust` takes it
+    instant = reading_instant(at)
     snapshot = open_ledger(store).read(trust=True)
     row = row_meant(snapshot, identifier) if identifier is not None else None
     trust = snapshot.trust
     graph = trust_graph.graph_of(trust, row.id if row is not None else None)
     if as_json:
-        emit_json({"ok": snapshot.verification.ok, **graph.as_json()})
+        emit_json({"ok": snapshot.verification.ok, **graph.as_json(instant)})
         return 0 if snapshot.verification.ok else 1
     if mermaid:
         for line in trust_graph.mermaid(graph):

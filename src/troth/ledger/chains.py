@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import Any, Final, NamedTuple
 
 from troth.ledger.fields import is_blank
@@ -82,14 +83,25 @@ def parse_chain(chain: Any) -> dict[str, float] | None:
     for entry in chain:
         if type(entry) is not str:
             return None
-        name, _, digits = entry.partition(":")
-        if name not in WEIGHTS or name in found or _NUMBER.match(digits) is None:
+        part = _known_entry(entry) if len(entry) <= _USUAL_ENTRY else _entry(entry)
+        if part is None or part[0] in found:
             return None
-        value = float(digits)
-        if not 0.0 <= value <= 1.0:
-            return None
-        found[name] = value
+        found[part[0]] = part[1]
     return {name: found[name] for name in WEIGHTS}
+
+
+def _entry(entry: str) -> tuple[str, float] | None:
+    """Return name and value of an entry, ``None`` when it is none of the seven with a number in [0, 1]."""
+    name, _, digits = entry.partition(":")
+    if name not in WEIGHTS or _NUMBER.match(digits) is None:
+        return None
+    value = float(digits)
+    return (name, value) if 0.0 <= value <= 1.0 else None
+
+
+# The same few entries stand in most rows; longer ones are not kept, so that hostile rows cost no memory.
+_USUAL_ENTRY: Final = 64
+_known_entry = lru_cache(maxsize=4096)(_entry)
 
 
 def weigh(components: Mapping[str, float], weights: Mapping[str, float]) -> float:

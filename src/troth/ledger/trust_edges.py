@@ -112,6 +112,10 @@ class TrustEdges:
         self._numbers: dict[str | None, int] = {}
         self._submitted: dict[str, str] = {}
         self._spoken: set[tuple[int, str]] = set()
+        self._speaker = 0
+        self._actor: str | None = None
+        self._number = 0
+        self._run: str | None = None
 
     def apply(self, row: Row, has_effect: bool) -> None:
         """Take the next row.
@@ -134,13 +138,6 @@ class TrustEdges:
                     self._genesis(row)
             elif op not in _IDLE:
                 self._effect(row, op)
-
-    def number(self, actor: str | None) -> int:
-        """Return the number of an actor in ``actors``."""
-        number = self._numbers.setdefault(actor, len(self.actors))
-        if number == len(self.actors):
-            self.actors.append(actor)
-        return number
 
     def _genesis(self, row: Row) -> None:
         terms = genesis_terms(row.value, self.terms)
@@ -200,15 +197,14 @@ class TrustEdges:
         line = row.line
         if aim is None or aim.line >= line:
             return
-        actor = actor_of(row.value)
-        self._know(row, actor)
-        if via >= _RELATIONS["contradicts"]:
-            kind = DOUBT
-            run = run_of(row.value)
-            if run is not None:
-                self.runs[line] = run
+        if line != self._speaker:
+            self._speak(row)
+        if via < _RELATIONS["contradicts"]:
+            kind = OWN if (aim.actor or None) == self._actor else SUPPORT
         else:
-            kind = OWN if (aim.actor or None) == actor else SUPPORT
+            kind = DOUBT
+            if self._run is not None:
+                self.runs[line] = self._run
         goal = aim.line
         head = self.head
         if goal >= len(head):
@@ -219,13 +215,20 @@ class TrustEdges:
         self.target.append(goal)
         self.kind.append(kind)
         self.via.append(via)
-        self.who.append(self.number(actor))
+        self.who.append(self._number)
 
-    def _know(self, row: Row, actor: str | None) -> None:
+    def _speak(self, row: Row) -> None:
+        """Find out once who writes a row that bears on others."""
+        self._speaker = row.line
+        self._actor = actor_of(row.value)
+        self._number = self._numbers.setdefault(self._actor, len(self.actors))
+        if self._number == len(self.actors):
+            self.actors.append(self._actor)
+        self._run = run_of(row.value)
         known = self._signals.get(row.id) if row.id is not None else None
         if known is None or known.line != row.line:
             ts = row.value.get("ts")
-            self.strays[row.line] = Stray(row.id, ts if type(ts) is str else None, actor)
+            self.strays[row.line] = Stray(row.id, ts if type(ts) is str else None, self._actor)
 
     def _raise(self, row: Row, evidence: str) -> None:
         """Let an approval raise the level of what it approved: a person's not that of their own work (§9, §16)."""

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any, Final
 
-from troth.ledger.confidence import Edge, Trust
+from troth.ledger.confidence import Edge, Trust, current
 from troth.ledger.trust_edges import DOUBT, VIA
 
 _PLAIN: Final = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-:. /,()")
@@ -25,13 +26,10 @@ class Graph:
         """Return the id of a row, or its line where it has none."""
         return self.trust.row_at(line).id or f"line {line}"
 
-    def as_json(self) -> dict[str, Any]:
+    def as_json(self, at: datetime) -> dict[str, Any]:
         """Return ``nodes`` and ``edges``; an edge leads from the row that speaks to the one it speaks of."""
         return {
-            "nodes": [
-                {"id": self.name(line), "asserted": one.asserted, "own": one.own, "effective": one.effective}
-                for line, one in ((line, self.trust.at_line(line)) for line in self.lines)
-            ],
+            "nodes": [self._node(line, at) for line in self.lines],
             "edges": [
                 {
                     "from": self.name(edge.citer),
@@ -44,6 +42,18 @@ class Graph:
                 }
                 for edge in self.edges
             ],
+        }
+
+    def _node(self, line: int, at: datetime) -> dict[str, Any]:
+        standing = self.trust.at_line(line)
+        return {
+            "id": self.name(line),
+            "asserted": standing.asserted,
+            "own": standing.own,
+            "effective": standing.effective,
+            "current": current(standing.effective, self.trust.row_at(line).ts, standing.half_life_days, at),
+            "verification": standing.verification,
+            "scored": standing.scored,
         }
 
 
