@@ -16,7 +16,9 @@ from pathlib import Path
 import pytest
 
 from support.ledgers import capture, environment, fresh
+from troth.core.digests import sha256_hex
 from troth.core.errors import Refused
+from troth.ledger.genesis_event import event_of
 from troth.stores.importing import read_v1
 from troth.stores.jsonl import JsonlStore
 
@@ -141,6 +143,32 @@ def test_a_writer_killed_around_each_call_of_an_append(tmp_path: Path, names: fr
     aside = [path.read_bytes() for path in root.glob(".mentu/torn-*")]
     assert aside.count(FRAGMENT) >= len(calls)
     assert set(aside) <= {FRAGMENT[:length] for length in range(len(FRAGMENT) + 1)}
+
+
+@needs_strace
+def test_a_writer_killed_around_each_call_of_an_append_under_a_new_key(tmp_path: Path) -> None:
+    root = tmp_path / "space"
+    store = fresh(root)
+    acked = [capture(store)]
+    key = root / ".mentu" / "genesis.key"
+
+    def change(turn: int) -> bytes:
+        key.write_text(f"identity: {{name: n, owner: human:reviewer}} # {turn}\n")
+        return store.ledger_file.read_bytes()
+
+    change(0)
+    words = ["once", str(root), "body"]
+    calls = _calls(words, frozenset({"flock", "write", "fsync"}), tmp_path / "trace")
+    for turn, (name, number) in enumerate(calls, 1):
+        before = change(turn)
+        ended = _run(words, *_killing(name, number))
+        acked += ended.acked
+        _check_append(root, before, acked)
+        # The event of this key stands once, whether the row behind it came with it or not.
+        told = [found.sha256 for row in store.read().rows if (found := event_of(row.value)) is not None]
+        assert told.count(sha256_hex(key.read_bytes())) == 1
+        assert told[-1] == sha256_hex(key.read_bytes())
+    assert {"write", "fsync"} <= {name for name, _ in calls}
 
 
 @needs_strace

@@ -44,13 +44,21 @@ def _own_key(store: LedgerStore) -> Path:
     """Return where the workspace's key lies.
 
     Raises:
-        Refused: ``E_NO_WORKSPACE`` for a ledger that lies in none.
+        Refused: ``E_NO_WORKSPACE`` for a ledger whose key is no file, or that can have none.
     """
-    if store.space is None:
+    from troth.stores.jsonl import JsonlStore
+
+    if not isinstance(store, JsonlStore):
+        raise Refused(
+            "E_NO_WORKSPACE",
+            "the genesis key of this ledger is in its database",
+            remedy="Name a FILE; `troth store genesis FILE` puts it in force.",
+        )
+    if store.key_file is None:
         raise Refused(
             "E_NO_WORKSPACE", "this ledger lies in no workspace, so it can have no genesis key", remedy="Name a FILE."
         )
-    return store.space.genesis_file
+    return store.key_file
 
 
 @genesis_cmd.command("init", epilog="Example: troth genesis init --as human:reviewer")
@@ -253,7 +261,8 @@ def validate_cmd(file: Path | None, store: str | None, as_json: bool) -> int:
     from troth.stores.constitution import read_key
 
     ledger = open_ledger(store) if file is None else None
-    where = file if file is not None else _own_key(open_ledger(store))
+    where = file if ledger is None else _own_key(ledger)
+    assert where is not None
     data = read_key(where)
     genesis, problems = check_genesis(data)
     # A key that is sound in itself may still lack the signature that the settings ask for.
@@ -308,6 +317,43 @@ def _tell_invalid(error: TrothError, as_json: bool) -> int:
     for one in findings[1:]:
         note(f"troth: {_finding('', one).lstrip(':')}")
     return 1
+
+
+# sign ----------------------------------------------------------------------------------------------------------
+
+
+@genesis_cmd.command("sign", epilog="Example: troth genesis sign --key example.com/my-ledger")
+@click.argument("file", required=False, type=click.Path(path_type=Path))
+@click.option("--key", "name", metavar="NAME", help="The key that signs; by default the only one you have.")
+@reading_options
+def sign_cmd(file: Path | None, name: str | None, store: str | None, as_json: bool) -> int:
+    """Sign FILE, or the workspace's own key: the signature lies beside it, under its name plus .sig.
+
+    Signatures by others on the same key are kept. config.yaml says whose signature is needed:
+    genesis_signers, a list of public keys.
+    """
+    from troth.core.notes import ED25519
+    from troth.ledger.genesis import parse_genesis
+    from troth.stores.constitution import read_key, write_signature
+    from troth.stores.keys import load_signer, only_signer
+
+    ledger = open_ledger(store) if file is None else None
+    where = file if ledger is None else _own_key(ledger)
+    assert where is not None
+    data = read_key(where)
+    parse_genesis(data, str(where))
+    signer = load_signer(name) if name is not None else only_signer()
+    if signer.kind != ED25519:
+        raise Refused("E_KEY_KIND", f"{signer.name} is a witness's key", remedy="Name a signer's key with --key.")
+    path, count = write_signature(where, data, signer)
+    public = str(signer.verifier)
+    if as_json:
+        emit_json({"file": str(path), "key": public, "signatures": count})
+        return 0
+    say(f"Signed: {printable(str(path))}, {count} signature(s)")
+    if ledger is not None and public not in ledger.config.genesis_signers:
+        note(f"troth: config.yaml does not name this key; to require its signature: genesis_signers: [{public!r}]")
+    return 0
 
 
 # explain -------------------------------------------------------------------------------------------------------

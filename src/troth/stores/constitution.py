@@ -5,12 +5,15 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from troth.core.errors import Refused
 from troth.ledger.governance import NO_KEY, Ruling, ruling_of
-from troth.stores.durable import read_regular
+from troth.stores.durable import os_fault, read_regular, replace_whole
 from troth.stores.workspace import GENESIS
+
+if TYPE_CHECKING:
+    from troth.core.notes import Signature, Signer
 
 KEY_LIMIT: Final = 1 << 17
 """Longest key read, in bytes; what the rules of a key themselves allow is less."""
@@ -76,6 +79,36 @@ def key_to_install(path: Path) -> dict[str, bytes]:
         signature = read_regular(beside, NOTE_LIMIT, "E_NO_GENESIS", "the signature of the genesis key")
         found = {signature_beside(Path(GENESIS)).name: signature, GENESIS: data}
     return found
+
+
+def write_signature(path: Path, data: bytes, signer: Signer) -> tuple[Path, int]:
+    """Sign a key and put the note beside it; signatures that stand there for the same bytes are kept.
+
+    Args:
+        path: the key's file.
+        data: its bytes.
+        signer: who signs.
+
+    Returns:
+        The note's file, and how many signatures it holds.
+
+    Raises:
+        Refused: ``E_NOTE_MALFORMED`` when what stands there is no note, ``E_UNREADABLE``.
+    """
+    from troth.core.notes import parse_note, sign_note
+    from troth.ledger.genesis_signature import signed_text
+
+    beside, text = signature_beside(path), signed_text(data)
+    present: Sequence[Signature] = ()
+    if os.path.lexists(beside):
+        before = parse_note(read_regular(beside, NOTE_LIMIT, "E_NO_GENESIS", "the signature of the genesis key"))
+        present = before.signatures if before.text == text else ()
+    note = sign_note(text, [signer], present=present)
+    try:
+        replace_whole(beside, note.encode())
+    except OSError as fault:
+        raise os_fault("E_UNREADABLE", fault, beside, "the signature cannot be written") from None
+    return beside, len(note.signatures)
 
 
 def read_key(path: Path) -> bytes:

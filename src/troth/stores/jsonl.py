@@ -273,6 +273,11 @@ class JsonlStore:
                 index.save(self.ledger_file, self._memory.identity, self.unhashed_prefix, summary)
             return summary
 
+    @property
+    def key_file(self) -> Path | None:
+        """Return where the genesis key lies or would lie, ``None`` where the ledger can have none."""
+        return self._key.path
+
     def ruling(self) -> Ruling:
         """Return what governs the ledger now: no key, a valid one, or an invalid one and why.
 
