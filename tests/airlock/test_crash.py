@@ -40,7 +40,7 @@ def dying(owner, name, label):
         return result
     setattr(owner, name, wrapped)
 
-dying(JsonlStore, "_write", lambda words: f"{words[2]['op']}:{words[2]['payload'].get('kind', '')}")
+dying(JsonlStore, "_write", lambda words: f"{words[2][-1]['op']}:{words[2][-1]['payload'].get('kind', '')}")
 dying(Runs, "save", lambda words: words[1].stage)
 sys.exit(main(sys.argv[2:]))
 """
