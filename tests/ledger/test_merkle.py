@@ -191,3 +191,22 @@ def test_memory_grows_with_the_logarithm_of_the_leaves() -> None:
     assert len(frontier._peaks) == 1
     frontier.extend(LEAVES * 31)
     assert len(frontier._peaks) + len(frontier._tail) <= 16 + 256
+
+
+@pytest.mark.slow
+def test_a_million_leaves_pass_by_in_little_memory() -> None:
+    import tracemalloc
+
+    batch = _leaves(500)
+    frontier, nodes = Frontier([777_777]), RangeRoots(inclusion_ranges(123_456, 1_000_000))
+    tracemalloc.start()
+    for _ in range(2000):
+        frontier.extend(batch)
+        nodes.extend(batch)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert frontier.size == 1_000_000
+    assert peak < 1 << 20
+    found = nodes.roots()
+    path = [found[one] for one in inclusion_ranges(123_456, 1_000_000)]
+    assert holds_leaf(batch[123_456 % 500], 123_456, 1_000_000, path, frontier.root())

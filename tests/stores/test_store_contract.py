@@ -12,14 +12,18 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from reference import merkle_model
 from stores.test_concurrency import PROCESSES, Worker
 from support.houses import DatabaseHouse, FileHouse, House, bytes_of, copy_into, row
 from support.ledgers import counting, ticking
 from support.postgres import needs_postgres
 from troth.core.errors import Busy, DoesNotHold, Refused, TrothError
+from troth.core.notes import ED25519, Signer
+from troth.ledger.checkpoint import check_consistency, check_inclusion
 from troth.ledger.codes import CODES
 from troth.ledger.importing import chained
 from troth.ledger.operations import Candidate
+from troth.stores.checkpoints import Anchors, consistency, create, prove
 from troth.stores.protocol import LedgerStore, Note
 from troth.stores.snapshot import Snapshot
 
@@ -256,6 +260,28 @@ def test_the_expected_head_is_compared(store: LedgerStore) -> None:
     assert store.verify(expect_head=head, expect_rows=1).ok
     assert not store.verify(expect_head=head).ok
     assert [fault.fault for fault in store.verify(expect_head=head).faults] == ["head_mismatch"]
+
+
+def test_checkpoints_and_proofs_are_of_the_rows_and_not_of_the_store(house: House, tmp_path: Path) -> None:
+    signer = Signer("example.com/ledger", ED25519, bytes(range(32)))
+    store = furnished(house)
+    first = create(store, signer, origin="w", out=tmp_path / "first")
+    values = [one.value for one in store.read().rows]
+    entries = [merkle_model.row_entry(value["hash"], value["prevHash"]) for value in values]
+    assert first.signed.checkpoint.root == merkle_model.mth(entries)
+    for number, value in enumerate(values):
+        proven = check_inclusion(prove(store, value["id"], first.path), [signer.verifier])
+        assert (proven.index, proven.row.value) == (number, value)
+    row(store, "capture")
+    second = create(store, signer, origin="w", out=tmp_path / "second")
+    grown = check_consistency(consistency(store, first.path, second.path), [signer.verifier])
+    assert (grown.old.checkpoint.size, grown.new.checkpoint.size) == (len(values), len(values) + 1)
+    house.remove(len(values) + 1)
+    for made, faults in ((first, set()), (second, {"checkpoint_ahead"})):
+        anchors = Anchors([(made.path, made.signed)])
+        found = anchors.judge(house.open().verify(leaves=anchors.take))
+        # A database remembers its head beside the rows, and sees that too.
+        assert {fault.fault for fault in found.faults} - {"head_mismatch"} == faults
 
 
 # Deciding while nobody else can write --------------------------------------------------------------------------

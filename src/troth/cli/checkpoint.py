@@ -74,6 +74,7 @@ def _instant(seconds: int) -> str:
 
 @checkpoint_cmd.command(
     "create",
+    short_help="Sign the ledger as it is now.",
     epilog="Exit codes: 0 signed, 1 the ledger does not verify or does not continue an earlier checkpoint, 2 refused. "
     "Example: troth checkpoint create --key example.com/my-ledger",
 )
@@ -108,6 +109,7 @@ def create_cmd(key: str | None, origin: str | None, out: Path | None, store: str
 
 @checkpoint_cmd.command(
     "cosign",
+    short_help="Sign somebody's checkpoint as a witness.",
     epilog="Exit codes: 0 signed, 1 it is a fork or its signature is bad, 2 refused, 3 nothing shows that it continues "
     "the last one you signed. Example: troth checkpoint cosign 120.checkpoint --key example.com/auditor "
     "--log-key example.com/my-ledger+1a2b3c4d+AbCd…",
@@ -176,7 +178,11 @@ def cosign_cmd(
 # Looking -------------------------------------------------------------------------------------------------------------
 
 
-@checkpoint_cmd.command("show", epilog="Example: troth checkpoint show .mentu/checkpoints/120.checkpoint")
+@checkpoint_cmd.command(
+    "show",
+    short_help="Show what a checkpoint says, unchecked.",
+    epilog="Example: troth checkpoint show .mentu/checkpoints/120.checkpoint",
+)
 @click.argument("file", type=_FILE)
 @json_option
 def show_cmd(file: Path, as_json: bool) -> int:
@@ -204,6 +210,7 @@ def show_cmd(file: Path, as_json: bool) -> int:
 
 @checkpoint_cmd.command(
     "verify",
+    short_help="Check signatures and the timestamp.",
     epilog="Exit codes: 0 signed as asked for, 1 a signature or the timestamp is bad, 2 refused, 3 not established: no "
     "signature by a trusted key, too few witnesses, a timestamp nobody vouches for. "
     "Example: troth checkpoint verify 120.checkpoint --key example.com/my-ledger+1a2b3c4d+AbCd…",
@@ -260,6 +267,7 @@ def verify_cmd(
 
 @checkpoint_cmd.command(
     "prove",
+    short_help="Write the proof that a row is in the ledger.",
     epilog="Exit codes: 0 written, 1 the ledger does not verify or is not the checkpoint's, 2 refused. "
     "Example: troth checkpoint prove cmt_e5f6g7h8 -o row.tlog-proof",
 )
@@ -291,6 +299,7 @@ def prove_cmd(identifier: str, checkpoint: Path | None, out: Path | None, store:
 
 @checkpoint_cmd.command(
     "consistency",
+    short_help="Write the proof that a ledger grew.",
     epilog="Exit codes: 0 written, 1 the ledger does not verify or is not the checkpoints', 2 refused. "
     "Example: troth checkpoint consistency 100.checkpoint 120.checkpoint -o growth.tlog-proof",
 )
@@ -319,6 +328,7 @@ def consistency_cmd(old: Path, new: Path, out: Path | None, store: str | None, a
 
 @checkpoint_cmd.command(
     "verify-proof",
+    short_help="Check a proof; no ledger is needed.",
     epilog="Exit codes: 0 proven, 1 the proof or a signature does not hold, 2 no proof, 3 not established: no "
     "signature by a trusted key, or too few witnesses. "
     "Example: troth checkpoint verify-proof row.tlog-proof --key example.com/my-ledger+1a2b3c4d+AbCd…",
@@ -378,6 +388,7 @@ def verify_proof_cmd(file: Path, keys: tuple[str, ...], quorum: int, as_json: bo
 
 @checkpoint_cmd.command(
     "timestamp",
+    short_help="Have a third party stamp the time on it.",
     epilog="Exit codes: 0 stamped, 1 the answer is not of this checkpoint, 2 refused, 3 the service gave none. "
     "Example: troth checkpoint timestamp 120.checkpoint --tsa-cert root.pem",
 )

@@ -30,6 +30,7 @@ def _as_json(key: VerifierKey, path: Path) -> dict[str, Any]:
 
 @key_cmd.command(
     "new",
+    short_help="Draw a key and print its public half.",
     epilog="Exit codes: 0 made, 2 refused: the name or the file is taken. "
     "Example: troth key new example.com/auditor --witness",
 )
@@ -71,7 +72,9 @@ def list_cmd(as_json: bool) -> int:
     return 0
 
 
-@key_cmd.command("show", epilog="Example: troth key show example.com/my-ledger")
+@key_cmd.command(
+    "show", short_help="Print the public half of a key.", epilog="Example: troth key show example.com/my-ledger"
+)
 @click.argument("name")
 @json_option
 def show_cmd(name: str, as_json: bool) -> int:

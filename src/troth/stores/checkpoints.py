@@ -122,7 +122,13 @@ def origin_of(store: LedgerStore, named: str | None = None) -> str:
                 raise _setting_fault(store, ORIGIN_SETTING, "is text of at most 256 characters, no space, no plus")
             return configured
         named = store.workspace
-    if named is None or not is_origin(named):
+    if named is None:
+        raise Refused(
+            "E_USAGE",
+            "nothing says what this ledger is called: it lies in no workspace",
+            remedy="Name it with --origin; a name such as example.com/ledger is best.",
+        )
+    if not is_origin(named):
         raise Refused(
             "E_USAGE",
             "an origin is text of at most 256 printable characters without spaces and plus signs",

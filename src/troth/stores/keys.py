@@ -238,7 +238,7 @@ def verifier_keys(written: str) -> list[VerifierKey]:
     if os.path.lexists(own):
         return [load_signer(written).verifier]
     path = Path(written)
-    data = read_regular(path, KEYS_LIMIT, "E_KEY_UNKNOWN", f"a key of the name {written}, or a file of keys,")
+    data = read_regular(path, KEYS_LIMIT, "E_KEY_UNKNOWN", f"the key {written!r}, or a file of keys of that name,")
     keys = []
     for number, line in enumerate(data.decode("utf-8", "replace").splitlines(), 1):
         if line and not line.startswith("#"):
