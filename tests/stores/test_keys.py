@@ -82,15 +82,16 @@ def test_a_key_that_others_may_read_is_not_used(bits: int) -> None:
     assert load_signer("a").name == "a"
 
 
-@pytest.mark.parametrize("name", ["", "a b", "a+b", "x" * 101, "a\nb", "\x1b[0m", "\u202e", "é" * 90, "a\u00a0b"])
+@pytest.mark.parametrize(
+    "name",
+    ["", "a b", "a+b", "x" * 101, "a\nb", "\x1b[0m", "\u202e", "é" * 90, "a\u00a0b", "..", "../../x", "./a", "/a"],
+)
 def test_what_no_key_may_be_called(name: str) -> None:
     with pytest.raises(Refused, match="E_KEY_NAME"):
         new_key(name)
 
 
-@pytest.mark.parametrize(
-    "name", ["a", "example.com/a/b", "..", "../../x", ".hidden", "é" * 30, "x" * 100, "a%2Fb", "~"]
-)
+@pytest.mark.parametrize("name", ["a", "example.com/a/b", "a/../../x", ".hidden", "é" * 30, "x" * 100, "a%2Fb", "~"])
 def test_a_name_never_leaves_the_folder(name: str, home: Path) -> None:
     key, path = new_key(name)
     assert path.parent == home / "config" / "troth" / "keys"
@@ -116,6 +117,21 @@ def test_a_file_that_is_no_key_is_told_with_its_place(home: Path) -> None:
     path.symlink_to(other)
     with pytest.raises(Refused, match="E_NOT_REGULAR"):
         read_key(path)
+
+
+def test_a_file_of_a_workspace_passes_for_no_key(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    key, path = new_key("b", out=home / "example.com")
+    (home / "listed").write_text(f"{key}\n", encoding="utf-8")
+    monkeypatch.chdir(home)
+    for word in ("example.com", "listed", ""):
+        with pytest.raises(Refused, match="E_KEY_UNKNOWN"):
+            verifier_keys(word)
+        with pytest.raises(Refused, match="E_KEY_UNKNOWN"):
+            load_signer(word)
+    assert load_signer("./example.com").verifier == key
+    assert verifier_keys("./listed") == [key]
+    assert verifier_keys(f"../{home.name}/listed") == [key]
+    assert load_signer(str(path)).verifier == key
 
 
 def test_who_is_meant(home: Path) -> None:

@@ -12,7 +12,7 @@ import click
 from troth.cli.answer import emit_json, note, printable, say
 from troth.cli.options import json_option, open_ledger, reading_options, store_option, trust_options
 from troth.cli.progress import Progress
-from troth.core.errors import NotEstablished, Refused
+from troth.core.errors import Refused
 from troth.core.instants import format_instant
 
 if TYPE_CHECKING:
@@ -78,7 +78,7 @@ def _instant(seconds: int) -> str:
     epilog="Exit codes: 0 signed, 1 the ledger does not verify or does not continue an earlier checkpoint, 2 refused. "
     "Example: troth checkpoint create --key example.com/my-ledger",
 )
-@click.option("--key", "key", metavar="NAME", help="Your key that signs; default: the only one there is.")
+@click.option("--key", "key", metavar="NAME", help="Your key that signs, or ./FILE; default: your only one.")
 @click.option(
     "--origin",
     metavar="NAME",
@@ -235,12 +235,8 @@ def verify_cmd(
     if stamp is not None:
         text = signed.examined.note.text.encode("utf-8")
         stamped = check_stamp(text, stamp, tsa_cert)
-    if lack is None and stamped is not None and not stamped.verified and tsa_cert is None:
-        lack = NotEstablished(
-            "E_TIMESTAMP_INVALID",
-            "nobody vouches for the timestamp",
-            remedy="Name the certificate of the service, or of its root, with --tsa-cert.",
-        )
+    if lack is None and stamped is not None:
+        lack = stamped.lack()
     if as_json:
         emit_json(
             {"established": lack is None}

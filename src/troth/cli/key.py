@@ -78,7 +78,7 @@ def list_cmd(as_json: bool) -> int:
 @click.argument("name")
 @json_option
 def show_cmd(name: str, as_json: bool) -> int:
-    """Print the public half of the key NAME, or of the private key in a file of that name."""
+    """Print the public half of the key NAME, or of the private key in a file (./FILE)."""
     from troth.stores.keys import file_name, keys_folder, load_signer
 
     key = load_signer(name).verifier

@@ -85,7 +85,8 @@ def trust_options(command: _F) -> _F:
         "keys",
         multiple=True,
         metavar="KEY",
-        help="Whom to trust: NAME+ID+BASE64, a file of such lines, or the name of one of your own keys. Repeatable.",
+        help="Whom to trust: NAME+ID+BASE64, a file of such lines (./FILE), or the name of one of your own keys. "
+        "Repeatable.",
     )(command)
 
 

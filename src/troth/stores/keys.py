@@ -126,8 +126,13 @@ def new_key(
     Raises:
         Refused: ``E_KEY_NAME``, ``E_KEY_EXISTS``, ``E_KEY_FOLDER``, ``E_UNREADABLE``.
     """
-    if not 0 < len(name) <= MAX_NAME or not name.isprintable() or len(file_name(name)) > _MAX_FILE_NAME:
-        raise Refused("E_KEY_NAME", "a key's name has 1 to 100 printable characters, without spaces and plus signs")
+    if (
+        not 0 < len(name) <= MAX_NAME
+        or not name.isprintable()
+        or _is_path(name)
+        or len(file_name(name)) > _MAX_FILE_NAME
+    ):
+        raise Refused("E_KEY_NAME", "a key's name has 1 to 100 printable characters and is no path")
     try:
         signer = Signer(name, COSIGNATURE if witness else ED25519, random_bytes(32))
     except Refused:
@@ -176,7 +181,7 @@ def read_key(path: Path) -> Signer:
 
 
 def load_signer(name: str) -> Signer:
-    """Return the private key of that name, or the one in the file of that name.
+    """Return the private key of that name, or the one in a file, written with its folder (``./FILE``).
 
     Raises:
         Refused: ``E_KEY_UNKNOWN``, and as :func:`read_key`.
@@ -187,11 +192,18 @@ def load_signer(name: str) -> Signer:
         if signer.name != name:
             raise Refused("E_KEY_MALFORMED", f"the file holds the key of {signer.name}", place=Place(file=str(own)))
         return signer
-    if not os.path.isfile(name):
+    if not _is_path(name):
         raise Refused(
-            "E_KEY_UNKNOWN", f"there is no private key of the name {name}", remedy="`troth key list` tells which."
+            "E_KEY_UNKNOWN",
+            f"there is no private key of the name {name}",
+            remedy="`troth key list` tells which there are; a file is written with its folder, as ./FILE.",
         )
     return read_key(Path(name))
+
+
+def _is_path(written: str) -> bool:
+    """Tell whether a word names a file: with its folder only, so that no file of a workspace passes for a key."""
+    return Path(written).is_absolute() or Path(written).parts[:1] in ((".",), ("..",)) or written.startswith("./")
 
 
 def list_keys() -> list[tuple[VerifierKey, Path]]:
@@ -226,19 +238,16 @@ def only_signer() -> Signer:
 def verifier_keys(written: str) -> list[VerifierKey]:
     """Return the public keys that a word of the command line or of the settings stands for.
 
-    The word is a key (``NAME+ID+BASE64``), the name of one's own key, or a file with one public key a line, where
-    empty lines and lines that begin with ``#`` are passed over.
+    The word is a key (``NAME+ID+BASE64``), the name of one's own key, or a file, written with its folder (``./FILE``),
+    with one public key a line; empty lines and lines that begin with ``#`` are passed over.
 
     Raises:
         Refused: ``E_KEY_MALFORMED``, ``E_KEY_UNKNOWN``.
     """
-    if "+" in written:
-        return [parse_verifier(written)]
-    own = keys_folder() / f"{file_name(written)}{_SUFFIX}"
-    if os.path.lexists(own):
-        return [load_signer(written).verifier]
+    if not _is_path(written):
+        return [parse_verifier(written) if "+" in written else load_signer(written).verifier]
     path = Path(written)
-    data = read_regular(path, KEYS_LIMIT, "E_KEY_UNKNOWN", f"the key {written!r}, or a file of keys of that name,")
+    data = read_regular(path, KEYS_LIMIT, "E_KEY_UNKNOWN", "the file of keys")
     keys = []
     for number, line in enumerate(data.decode("utf-8", "replace").splitlines(), 1):
         if line and not line.startswith("#"):

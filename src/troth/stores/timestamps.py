@@ -64,6 +64,16 @@ class Stamp:
     verified: bool
     data: bytes
 
+    def lack(self) -> NotEstablished | None:
+        """Return what is missing before the instant can be believed, ``None`` when nothing is."""
+        if self.verified:
+            return None
+        return NotEstablished(
+            "E_TIMESTAMP_INVALID",
+            "nobody vouches for the timestamp",
+            remedy="Name the certificate of the service, or of its root, with --tsa-cert.",
+        )
+
     def as_json(self) -> dict[str, Any]:
         """Return the instant and whether a trusted certificate vouches for it."""
         return {"time": format_instant(self.at), "verified": self.verified}
