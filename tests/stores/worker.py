@@ -61,6 +61,18 @@ def main(mode: str, where: str, *words: str) -> None:
         say("ready")
         sys.stdin.readline()
         say([capture(store, f"{words[0]} {number}") for number in range(int(words[1]))])
+    elif mode == "stubborn":
+        say("ready")
+        sys.stdin.readline()
+        for number in range(int(words[1])):
+            for again in range(1000):
+                body = f"{words[0]} {number} {again}"
+                try:
+                    say({"ack": capture(store, body), "body": body})
+                    break
+                except TrothError as fault:
+                    say({"code": fault.code, "body": body})
+        say("done")
     elif mode == "claims":
         say("ready")
         for line in sys.stdin:

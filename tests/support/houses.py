@@ -72,7 +72,7 @@ class DatabaseHouse(House):
     """A workspace of this process's database."""
 
     def __init__(self) -> None:
-        from troth.stores.postgres.store import create_ledger
+        from troth.stores.postgres.creating import create_ledger
 
         self.base = database()
         self.name = f"w{os.getpid()}-{next(_NUMBERS)}"

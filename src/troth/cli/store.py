@@ -29,7 +29,7 @@ def init_database(where: str, name: str | None, key: Mapping[str, bytes], as_jso
 
     ``key`` is what :func:`troth.stores.constitution.key_to_install` gave, for a new workspace.
     """
-    from troth.stores.postgres.store import create_ledger
+    from troth.stores.postgres.creating import create_ledger
 
     store, made = create_ledger(where, name, key=key.get(GENESIS), signature=key.get(f"{GENESIS}.sig"))
     if as_json:

@@ -16,6 +16,9 @@ if TYPE_CHECKING:
 CONNECT_SECONDS: Final = 10
 """How long the driver tries one address, where ``connect_timeout`` does not say otherwise."""
 
+PING_SECONDS: Final = 2
+"""How long it takes at most to tell a server that refuses us from one that is not there."""
+
 _BUSY: Final = {
     "55P03": "another writer has held the ledger too long",
     "40001": "another transaction was at work on the same rows",
@@ -86,9 +89,13 @@ def _defaults(address: Address) -> dict[str, Any]:
 
 def _is_up(address: Address) -> bool:
     """Tell whether a server answers and takes connections, whoever asks."""
-    from psycopg import pq
+    from psycopg import Error, conninfo, pq
 
-    return pq.PGconn.ping(address.conninfo.encode()) == pq.Ping.OK
+    try:
+        asked = conninfo.make_conninfo(address.conninfo, connect_timeout=PING_SECONDS)
+    except Error:
+        return False
+    return pq.PGconn.ping(asked.encode()) == pq.Ping.OK
 
 
 def _not_connected(address: Address, fault: Exception, up: bool) -> TrothError:

@@ -22,6 +22,9 @@ BATCH_BYTES: Final = 1 << 18
 Fetch = Callable[[str, Sequence[Any]], list[tuple[int, bytes]]]
 """Runs one query for (line, bytes)."""
 
+ROWS: Final = "SELECT line, raw FROM troth.rows WHERE workspace = %s AND line > %s ORDER BY line"
+"""Rows behind a line."""
+
 _UP: Final = "SELECT line, raw FROM troth.rows WHERE workspace = %s AND line > %s AND line <= %s ORDER BY line LIMIT %s"
 _DOWN: Final = "SELECT line, raw FROM troth.rows WHERE workspace = %s AND line < %s ORDER BY line DESC LIMIT %s"
 
