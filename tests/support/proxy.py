@@ -28,7 +28,8 @@ class Fault(NamedTuple):
 class Proxy:
     """Listens on a unix socket in ``folder`` and passes everything on to the server's.
 
-    ``fault`` is asked at each message of a client (type, bytes) until it names one; later messages pass. ``seen`` lists the messages that came by.
+    ``fault`` is asked at each message of a client (type, bytes) until it names one; later messages pass. ``seen``
+    lists the messages that came by.
     """
 
     def __init__(self, folder: Path, server: Path, port: int = 5432) -> None:

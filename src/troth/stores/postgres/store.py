@@ -155,7 +155,8 @@ class PostgresStore:
             Refused, Busy: the database cannot be asked.
         """
         with self._session.reading() as held:
-            memory = Memory(self.unhashed_prefix, expect_head=expect_head, expect_rows=expect_rows, leaves=leaves)
+            self.unhashed_prefix = allowed = held.unhashed_prefix
+            memory = Memory(allowed, expect_head=expect_head, expect_rows=expect_rows, leaves=leaves)
             for batch in self._session.stream(0):
                 memory.take(batch, keep=False)
                 progress(memory.line, held.lines)
