@@ -327,6 +327,8 @@ def _warn(warnings: Iterable[Warning_]) -> None:
 @reading_options
 def show_cmd(identifier: str, at: str | None, store: str | None, as_json: bool) -> int:
     """Show one signal, what it is worth and why; for a commitment also its state and every row about it."""
+    from troth.airlock.history import rows_about, validations_in
+    from troth.cli.airlock import answer_line
     from troth.cli.worth import tell_trust, trust_json
 
     instant = reading_instant(at)
@@ -335,7 +337,8 @@ def show_cmd(identifier: str, at: str | None, store: str | None, as_json: bool) 
     row = row_meant(snapshot, identifier)
     governed = ledger.ruling().warnings()
     record = snapshot.state.commitments.get(row.id or "")
-    about = [] if record is None else [other for other in snapshot.rows if _concerns(other, record.id)]
+    about = [] if record is None else rows_about(snapshot.rows, record.id)
+    validations = validations_in(about, {one.line for one in snapshot.state.anomalies})
     anomaly = next((found for found in snapshot.state.anomalies if found.line == row.line), None)
     if as_json:
         emit_json(
@@ -345,6 +348,7 @@ def show_cmd(identifier: str, at: str | None, store: str | None, as_json: bool) 
                 "signal": row.value,
                 "commitment": commitment_json(record) if record is not None else None,
                 "history": [_brief(other) for other in about],
+                "validations": [dict(one) for one in validations],
                 "anomaly": anomaly.as_json() if anomaly is not None else None,
                 "trust": trust_json(snapshot, row, instant),
                 "warnings": [warning.as_json() for warning in governed],
@@ -361,6 +365,9 @@ def show_cmd(identifier: str, at: str | None, store: str | None, as_json: bool) 
         say(f"state: {record.state}{_about(record)}")
         if record.evidence is not None:
             say(f"closed with: {printable(record.evidence, 80)}")
+        for one in validations:
+            if one["counts"]:
+                say(f"validator {answer_line(one)}")
         for other in about:
             say(f"  {_line_of(other)}")
     tell_trust(snapshot, row, instant)
@@ -385,15 +392,6 @@ def row_meant(snapshot: Snapshot, written: str) -> Row:
             detail="absent",
         )
     return snapshot.rows.at_line(signal.line)
-
-
-def _concerns(row: Row, commitment: str) -> bool:
-    payload = row.value.get("payload")
-    return isinstance(payload, dict) and commitment in (
-        payload.get("commitment"),
-        payload.get("target"),
-        payload.get("duplicate_of"),
-    )
 
 
 def _flat(value: dict[str, Any], prefix: str = "") -> Iterable[tuple[str, str]]:
