@@ -41,6 +41,16 @@ def main(mode: str, where: str, *words: str) -> None:
         store.fill(rows)
         say("done")
         return
+    if mode == "cosign":
+        from troth.core.notes import COSIGNATURE, Signer, parse_verifier
+        from troth.stores.witness import cosign
+
+        witness, key = Signer("example.com/witness", COSIGNATURE, bytes(range(32))), parse_verifier(words[0])
+        witness.verifier  # noqa: B018 - loads what signs before the counting begins
+        say("begin")
+        done = cosign(Path(where), witness, keys=[key], at=1)
+        say({"ack": done.checkpoint.root.hex()})
+        return
     store = open_store(where, notify=lambda text: print(text, file=sys.stderr))
     if mode == "once":
         say("begin")
