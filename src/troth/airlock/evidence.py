@@ -5,7 +5,7 @@ Every row is found again by its ``source_key``, so writing it a second time writ
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from troth.core.errors import Refused
@@ -25,8 +25,12 @@ def key_of(run_id: str, what: str = "") -> str:
     return f"run:{run_id}:{what}" if what else f"run:{run_id}"
 
 
-def append_once(store: LedgerStore, source_key: str, candidate: Candidate, trust: dict[str, Any] | None = None) -> str:
+def append_once(
+    store: LedgerStore, source_key: str, candidate: Candidate, trust: Callable[[], dict[str, Any]] | None = None
+) -> str:
     """Append a row unless its key is there already, and return the id.
+
+    ``trust`` is asked while nobody else can write, so that it is measured by the genesis key that governs the row.
 
     Raises:
         Refused: ``E_DUPLICATE_ID`` when the key stands on a row of another operation or actor; else the ledger's codes.
@@ -34,7 +38,8 @@ def append_once(store: LedgerStore, source_key: str, candidate: Candidate, trust
     state = store.read().state
     known = state.source_keys.get(source_key)
     if known is None:
-        return str(store.append(candidate, engine_trust=trust)["id"])
+        row = store.append_with(lambda _: (candidate, trust() if trust is not None else None))
+        return str(row["id"])
     signal = state.signals[known]
     if (signal.op, signal.actor) != (candidate.op, candidate.actor):
         raise Refused("E_DUPLICATE_ID", f"the key {source_key} stands on a row that is not this run's: {known}")

@@ -500,15 +500,18 @@ def _capture(bench: _Bench, state: RunState) -> RunState:
         sentence=state.told["sentence"],
         receipt_sha256=sha256_hex((folder / RECEIPT).read_bytes()),
     )
-    ruling = bench.store.ruling()
-    trust = trust_of_run(
-        supported=state.decision == "supported",
-        measured=state.measured or {},
-        report=report,
-        causal_depth=ledger.depth_of([source]),
-        weights=ruling.weights,
-        half_life_days=ruling.half_life_days,
-    )
+
+    def trust() -> dict[str, Any]:
+        ruling = bench.store.ruling()
+        return trust_of_run(
+            supported=state.decision == "supported",
+            measured=state.measured or {},
+            report=report,
+            causal_depth=ledger.depth_of([source]),
+            weights=ruling.weights,
+            half_life_days=ruling.half_life_days,
+        )
+
     evidence = append_once(bench.store, key_of(state.id), row, trust)
     return bench.runs.advance(state, "captured", evidence=evidence)
 

@@ -9,6 +9,7 @@ with the digest remembered, and only the new ones are verified. Anything else is
 
 from __future__ import annotations
 
+import contextlib
 import os
 import threading
 import time
@@ -90,6 +91,7 @@ class JsonlStore:
         self.unhashed_prefix = unhashed_prefix
         self.notify = notify
         self._key = KeyFile(genesis_file)
+        self._held: Ruling | None = None
         self._clock = clock
         self._random_hex = random_hex
         self._lock = WriteLock(self.lock_file, wait_seconds)
@@ -281,9 +283,18 @@ class JsonlStore:
     def ruling(self) -> Ruling:
         """Return what governs the ledger now: no key, a valid one, or an invalid one and why.
 
-        The key is read each time and parsed when its bytes are new.
+        The key is read each time and parsed when its bytes are new; while a row is made it stays what it was.
         """
-        return self._key.ruling()
+        return self._key.ruling() if self._held is None else self._held
+
+    @contextlib.contextmanager
+    def _one_ruling(self) -> Iterator[None]:
+        """Let one key govern all that happens to a row: what measures it, what refuses it, and its event."""
+        self._held = self._key.ruling()
+        try:
+            yield
+        finally:
+            self._held = None
 
     def genesis(self) -> Genesis | None:
         """Return the key in force, ``None`` where there is none.
@@ -326,7 +337,7 @@ class JsonlStore:
         seen: str | None = None,
     ) -> dict[str, Any]:
         """Append the row that ``build`` decides on while the lock is held; see :meth:`append`."""
-        with self._threads, self._lock:
+        with self._threads, self._lock, self._one_ruling():
             try:
                 memory = self._refresh()
                 snapshot = self._snapshot(memory, lambda: memory.verification(self._fd))
