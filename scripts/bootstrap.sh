@@ -4,7 +4,8 @@
 # Makes .venv from locks/core.txt or locks/dev.txt (every package pinned and checked by hash), installs the
 # project into it, and sees that the system programs are there. System packages are installed when this
 # runs as root or YES=1 is set (through sudo); otherwise the one command needed is shown, once.
-# PYTHON=... names another interpreter. Safe to interrupt, to run again, and to run twice at once.
+# PYTHON=... names another interpreter. The tests start a PostgreSQL server of their own, so `dev` wants Debian's
+# package for its programs alone: a setting put beside it keeps the package from starting a server too. Safe to interrupt, to run again, and to run twice at once.
 #
 # Exit: 0 ready; 2 something is needed that only you can give; anything else is the failing tool's own.
 set -eu
@@ -61,11 +62,24 @@ environment_ready() {
     [ "$KIND" = core ] && [ "$(cat .venv/ready-core 2>/dev/null)" = "$KEY" ]
 }
 
+# Where Debian puts the programs of a PostgreSQL server, and what its packages read before they make a cluster.
+POSTGRES=${POSTGRES:-/usr/lib/postgresql}
+POSTGRES_ETC=${POSTGRES_ETC:-/etc/postgresql-common}
+NO_CLUSTER="create_main_cluster = false"
+
+has_server() {
+    for program in "$POSTGRES"/*/bin/initdb; do
+        [ -x "$program" ] && return
+    done
+    have initdb && have postgres
+}
+
 # The Debian packages that are missing, one word each.
 missing_packages() {
     if [ "$(uname -s)" = Linux ]; then
         have strace || echo strace
         have bwrap || echo bubblewrap
+        [ "$KIND" = core ] || has_server || echo postgresql
     fi
     # Debian keeps the part of Python that makes environments in a package of its own.
     if ! environment_ready && ! "$PYTHON" -c 'import venv, ensurepip' 2>/dev/null; then
@@ -81,6 +95,17 @@ install_packages() {
     update="apt-get update"
     install="apt-get install -y --no-install-recommends $*"
     as_root=
+    quiet=
+    case " $* " in
+    *" postgresql "*)
+        # Whoever has the packages already has decided about clusters.
+        [ -e "$POSTGRES_ETC" ] || quiet=$POSTGRES_ETC/createcluster.d
+        ;;
+    esac
+    asked="$update && $install"
+    if [ -n "$quiet" ]; then
+        asked="$update && mkdir -p $quiet && echo '$NO_CLUSTER' >$quiet/tests.conf && $install"
+    fi
     if [ "$(id -u)" != 0 ]; then
         as_root=sudo
         answer=${YES:-}
@@ -92,13 +117,13 @@ install_packages() {
         1 | y | Y | yes) ;;
         *)
             say "these system packages are missing: $*. As root, run this once (or set YES=1 to have it done with sudo):"
-            echo "    $update && $install" >&2
+            echo "    $asked" >&2
             exit 2
             ;;
         esac
         if ! have sudo; then
             say "there is no sudo here. As root, run this once:"
-            echo "    $update && $install" >&2
+            echo "    $asked" >&2
             exit 2
         fi
     fi
@@ -106,6 +131,10 @@ install_packages() {
     # The words are meant to split: each is one argument. Children do not inherit the lock.
     # shellcheck disable=SC2086
     $as_root env DEBIAN_FRONTEND=noninteractive $update -qq >&2 9>&-
+    if [ -n "$quiet" ]; then
+        $as_root mkdir -p "$quiet"
+        echo "$NO_CLUSTER" | $as_root tee "$quiet/tests.conf" >/dev/null
+    fi
     # shellcheck disable=SC2086
     $as_root env DEBIAN_FRONTEND=noninteractive $install -qq >.make/apt.log 2>&1 9>&- || {
         tail -n 20 .make/apt.log >&2

@@ -19,7 +19,23 @@ ROOT = Path(__file__).resolve().parents[2]
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="the set-up script is for a POSIX shell")
 
-TOOLS = ["sh", "cat", "uname", "tr", "dirname", "mkdir", "rm", "env", "tail", "sleep", "chmod", "cp", "flock", "grep"]
+TOOLS = [
+    "sh",
+    "cat",
+    "uname",
+    "tr",
+    "dirname",
+    "mkdir",
+    "rm",
+    "env",
+    "tail",
+    "sleep",
+    "chmod",
+    "cp",
+    "flock",
+    "grep",
+    "tee",
+]
 
 PYTHON = """#!/bin/sh
 # Only what touches the network or takes long is pretended.
@@ -58,6 +74,7 @@ class Checkout:
     def start(self, kind: str, **variables: str) -> subprocess.Popen[str]:
         environment = {
             "PATH": str(self.bin), "NOTES": str(self.notes), "REAL_PYTHON": sys.executable, "HOME": str(self.root),
+            "POSTGRES": str(self.bin), "POSTGRES_ETC": str(self.bin.parent / "etc"),
             **variables,
         }  # fmt: skip
         return subprocess.Popen(
@@ -96,6 +113,8 @@ def checkout(tmp_path: Path) -> Checkout:
     here.program("strace")
     here.program("bwrap")
     here.program("apt-get", FAKE_APT)
+    here.program("initdb")
+    here.program("postgres")
     return here
 
 
@@ -186,6 +205,51 @@ def test_root_or_a_yes_installs_what_is_missing(who: str, before: list[str], che
         *before, "apt-get update -qq", *before, "apt-get install -y --no-install-recommends strace -qq",
         "venv", "pip", "pip",
     ]  # fmt: skip
+
+
+@pytest.mark.parametrize("there", [False, True])
+@pytest.mark.parametrize(("who", "before"), [("0", []), ("1000", ["sudo"])])
+def test_the_tests_get_the_programs_of_a_server_and_no_server(
+    who: str, before: list[str], there: bool, checkout: Checkout
+) -> None:
+    (checkout.bin / "initdb").unlink()
+    checkout.program("sudo", FAKE_SUDO)
+    etc = checkout.bin.parent / "etc"
+    if there:
+        etc.mkdir()
+    assert checkout.run("core", WHO=who)[0] == 0  # the program alone does not need it
+    assert checkout.noted() == ["venv", "pip", "pip"]
+    status, said = checkout.run("dev", WHO=who, YES="1")
+    assert status == 0, said
+    setting = [] if there else before * 2
+    assert checkout.noted() == [
+        *before, "apt-get update -qq", *setting, *before,
+        "apt-get install -y --no-install-recommends postgresql -qq", "pip", "pip",
+    ]  # fmt: skip
+    settings = list(etc.rglob("*.conf"))
+    assert [path.read_text() for path in settings] == ([] if there else ["create_main_cluster = false\n"])
+
+
+def test_the_programs_of_a_server_where_debian_puts_them_are_enough(checkout: Checkout) -> None:
+    (checkout.bin / "initdb").unlink()
+    (checkout.bin / "17" / "bin").mkdir(parents=True)
+    shutil.copy(checkout.bin / "bwrap", checkout.bin / "17" / "bin" / "initdb")
+    assert checkout.run("dev")[0] == 0
+    assert "apt-get update -qq" not in checkout.noted()
+
+
+def test_a_plain_user_is_told_one_command_for_the_server_too(checkout: Checkout) -> None:
+    (checkout.bin / "strace").unlink()
+    (checkout.bin / "initdb").unlink()
+    status, said = checkout.run("dev", WHO="1000")
+    assert status == 2
+    commands = [line.strip() for line in said.splitlines() if line.startswith("    ")]
+    place = checkout.bin.parent / "etc" / "createcluster.d"
+    assert commands == [
+        f"apt-get update && mkdir -p {place} && echo 'create_main_cluster = false' >{place}/tests.conf && "
+        "apt-get install -y --no-install-recommends strace postgresql"
+    ]
+    assert not place.exists()
 
 
 def test_a_yes_without_sudo_is_told_the_command(checkout: Checkout) -> None:
