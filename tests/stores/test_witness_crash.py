@@ -25,7 +25,8 @@ def _signs(file: Path) -> bool:
     try:
         cosign(file, witness, keys=[SIGNER.verifier], at=2)
     except DoesNotHold as fault:
-        assert fault.code == "E_CHECKPOINT_FORK"
+        if fault.code != "E_CHECKPOINT_FORK":
+            raise
         return False
     return True
 
