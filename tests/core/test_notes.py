@@ -245,6 +245,14 @@ def test_the_kind_of_a_key_is_bound_into_its_id() -> None:
             open_note(forged.encode(), [WITNESS.verifier])
 
 
+def test_a_time_that_no_cosignature_carries_holds_for_nothing() -> None:
+    private = Ed25519PrivateKey.from_private_bytes(WITNESS.seed)
+    for at, holds in (((1 << 63) - 1, True), (1 << 63, False)):
+        made = private.sign(f"cosignature/v1\ntime {at}\na\n".encode())
+        note = Note("a\n", (Signature(WITNESS.name, WITNESS.verifier.id, at.to_bytes(8, "big") + made),))
+        assert bool(examine(note, [WITNESS.verifier]).verified) == holds
+
+
 def test_one_key_under_two_names_is_one_signer() -> None:
     two = [Signer("a", ED25519, SIGNER.seed), Signer("b", ED25519, SIGNER.seed)]
     found = open_note(sign_note("a\n", two).encode(), [one.verifier for one in two])

@@ -171,6 +171,24 @@ def test_a_consistency_proof_holds_for_nothing_else() -> None:
                 assert not extends(old, old_root, size, root, [*steps[:at], *steps[at + 1 :]])
 
 
+def test_a_consistency_proof_says_no_more_of_sizes_than_the_definition() -> None:
+    """Sizes that share a shape share a proof (4 of 5 and 4 of 8, for example): signed sizes are what tells them apart."""
+    entries = _entries(17)
+    accepted = refused = 0
+    for size in range(1, 18):
+        root = model.mth(entries[:size])
+        for old in range(1, size + 1):
+            old_root, steps = model.mth(entries[:old]), model.proof(old, entries[:size])
+            for said_size in range(1, 19):
+                for said in range(1, said_size + 1):
+                    holds = extends(said, old_root, said_size, root, steps)
+                    assert holds == (model.roots_from_proof(said, said_size, old_root, steps) == (old_root, root))
+                    accepted += holds
+                    refused += not holds
+    assert accepted >= 153
+    assert refused > 10_000
+
+
 def test_what_no_tree_has() -> None:
     for index, size in ((0, 0), (5, 5), (-1, 3)):
         with pytest.raises(ValueError, match="leaf"):

@@ -68,6 +68,27 @@ def root_from_path(leaf: bytes, m: int, n: int, steps: list[bytes]) -> bytes | N
     return None if below is None else _sha(b"\x01" + steps[-1] + below)
 
 
+def roots_from_proof(m: int, n: int, old: bytes, steps: list[bytes]) -> tuple[bytes, bytes] | None:
+    """The two roots that a consistency proof leads to, by recursion over the definition; none for a wrong length."""
+    return _roots(m, n, old, steps, True)
+
+
+def _roots(m: int, n: int, old: bytes, steps: list[bytes], whole: bool) -> tuple[bytes, bytes] | None:
+    if m == n:
+        if whole:
+            return (old, old) if not steps else None
+        return (steps[0], steps[0]) if len(steps) == 1 else None
+    if not steps:
+        return None
+    k = _k(n)
+    below = _roots(m, k, old, steps[:-1], whole) if m <= k else _roots(m - k, n - k, old, steps[:-1], False)
+    if below is None:
+        return None
+    if m <= k:
+        return below[0], _sha(b"\x01" + below[1] + steps[-1])
+    return _sha(b"\x01" + steps[-1] + below[0]), _sha(b"\x01" + steps[-1] + below[1])
+
+
 def row_entry(content_hash: str, link: str) -> bytes:
     """What a row is as an entry of the tree: the digits of its content's hash, then its link as it stands."""
     return (content_hash + link).encode("ascii")
