@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 from pathlib import Path
 from typing import Any
@@ -139,6 +140,22 @@ def test_what_is_no_readable_file_is_an_invalid_key_and_never_none(tmp_path: Pat
     assert store.verify().ok
     with pytest.raises(Refused):
         store.genesis()
+
+
+def test_a_key_that_cannot_be_looked_at_is_not_taken_for_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    store = fresh(tmp_path)
+    capture(store)
+    right = os.lstat
+
+    def failing(path: Any, **options: Any) -> os.stat_result:
+        if str(path).endswith("genesis.key"):
+            raise OSError(errno.EIO, "Input/output error")
+        return right(path, **options)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "lstat", failing)
+        refused(store)
+    capture(store)
 
 
 def test_a_mended_key_is_taken_at_once(tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from troth.core.errors import Refused
+from troth.core.errors import TrothError
 from troth.ledger.governance import NO_KEY, Ruling, ruling_of
 from troth.stores.durable import os_fault, read_regular, replace_whole
 from troth.stores.workspace import GENESIS
@@ -39,22 +39,38 @@ class KeyFile:
 
     def ruling(self) -> Ruling:
         """Return what governs now; what stands there and cannot be read is an invalid key, never none."""
-        if self.path is None or not (self.signers or os.path.lexists(self.path)):
+        if self.path is None:
             return NO_KEY
-        beside = signature_beside(self.path)
         try:
-            found = (
-                read_key(self.path) if os.path.lexists(self.path) else None,
-                read_regular(beside, NOTE_LIMIT, "E_NO_GENESIS", "the signature of the genesis key")
-                if os.path.lexists(beside)
-                else None,
-            )
-        except Refused as fault:
+            key = read_key(self.path) if _stands(self.path) else None
+            if key is None and not self.signers:
+                return NO_KEY
+            found = key, _signature(self.path)
+        except TrothError as fault:
             return Ruling(error=fault)
         if found != self._known:
             self._ruling = ruling_of(found[0], file=str(self.path), signature=found[1], signers=self.signers)
             self._known = found
         return self._ruling
+
+
+def _stands(path: Path) -> bool:
+    """Tell whether something stands there; what cannot be looked at is not taken for nothing."""
+    try:
+        os.lstat(path)
+    except (FileNotFoundError, NotADirectoryError):
+        return False
+    except OSError as fault:
+        raise os_fault("E_UNREADABLE", fault, path, "the genesis key cannot be looked at") from None
+    return True
+
+
+def _signature(key: Path) -> bytes | None:
+    """Return the bytes of the signature beside a key, ``None`` when there is none."""
+    path = signature_beside(key)
+    if not _stands(path):
+        return None
+    return read_regular(path, NOTE_LIMIT, "E_NO_GENESIS", "the signature of the genesis key")
 
 
 def signature_beside(key: Path) -> Path:
@@ -73,12 +89,8 @@ def key_to_install(path: Path) -> dict[str, bytes]:
 
     data = read_key(path)
     parse_genesis(data, str(path))
-    found = {GENESIS: data}
-    beside = signature_beside(path)
-    if os.path.lexists(beside):
-        signature = read_regular(beside, NOTE_LIMIT, "E_NO_GENESIS", "the signature of the genesis key")
-        found = {signature_beside(Path(GENESIS)).name: signature, GENESIS: data}
-    return found
+    signature = _signature(path)
+    return ({signature_beside(Path(GENESIS)).name: signature} if signature is not None else {}) | {GENESIS: data}
 
 
 def write_signature(path: Path, data: bytes, signer: Signer) -> tuple[Path, int]:
@@ -100,8 +112,9 @@ def write_signature(path: Path, data: bytes, signer: Signer) -> tuple[Path, int]
 
     beside, text = signature_beside(path), signed_text(data)
     present: Sequence[Signature] = ()
-    if os.path.lexists(beside):
-        before = parse_note(read_regular(beside, NOTE_LIMIT, "E_NO_GENESIS", "the signature of the genesis key"))
+    standing = _signature(path)
+    if standing is not None:
+        before = parse_note(standing)
         present = before.signatures if before.text == text else ()
     note = sign_note(text, [signer], present=present)
     try:
