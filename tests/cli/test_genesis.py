@@ -241,6 +241,39 @@ def test_explain_without_a_key(troth: Shell) -> None:
     assert troth("genesis", "explain", "agent:a", "close").exit == 2
 
 
+# diff ----------------------------------------------------------------------------------------------------------
+
+
+def test_diff_tells_what_would_be_decided_otherwise(troth: Shell) -> None:
+    draft = Path("draft.key")
+    draft.write_text(IDENTITY + "actors: [{id: 'human:*', role: r}]\npermissions: {r: '*'}\n")
+    said = troth("genesis", "diff", "draft.key")
+    assert said.exit == 0
+    assert "actors: *: loses capture, commit" in said.out
+    assert "human:*" not in said.out
+    put(WHOLE)
+    draft.write_text(WHOLE + "# a remark\n")
+    assert "what it decides is the same" in troth("genesis", "diff", "draft.key").out
+    draft.write_text(WHOLE)
+    assert troth("genesis", "diff", "draft.key").out == "The same key.\n"
+    changed = WHOLE.replace("review_window: 24h", "review_window: 1h").replace("allow_self: false", "allow_self: true")
+    changed = changed.replace("reader: [annotate]", "reader: [annotate, approve]").replace(
+        "tags: [security]", "tags: [s]"
+    )
+    draft.write_text(changed)
+    found = troth("genesis", "diff", "draft.key", "--json").json["changes"]
+    assert {(one["section"], one["what"]) for one in found} == {
+        ("actors", "human:guest"),
+        ("constraints", "approve.allow_self"),
+        ("tiers", "tier_2: review_window"),
+        ("classification", "tag security"),
+        ("classification", "tag s"),
+    }
+    assert "actors: human:guest: gains approve" in troth("genesis", "diff", "draft.key").out
+    draft.write_text(BROKEN)
+    assert troth("genesis", "diff", "draft.key").exit == 2
+
+
 # sign ----------------------------------------------------------------------------------------------------------
 
 

@@ -17,7 +17,8 @@ from reference import genesis_model, ledger_model
 from troth.core.canonical import row_bytes
 from troth.core.errors import TrothError
 from troth.ledger.fields import OPS
-from troth.ledger.genesis import Genesis, parse_genesis
+from troth.ledger.genesis import Genesis, matches, parse_genesis
+from troth.ledger.genesis_diff import changes
 from troth.ledger.governance import Ruling, govern
 from troth.ledger.operations import Candidate
 from troth.ledger.replay import Replay
@@ -224,6 +225,31 @@ def test_permissions_and_tiers_of_random_keys(seed: int) -> None:
         tags = some(source, (*TAGS, "other"), 0, 4)
         tier = genesis.tier_of(tags)
         assert (tier.name if tier is not None else None) == genesis_model.tier_name(key, set(tags))
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.integers(0, 2**32), st.integers(0, 2**32))
+def test_keys_without_a_change_told_decide_alike(one: int, two: int) -> None:
+    """What `changes` passes over is not decided otherwise, for anybody."""
+    source = random.Random(one)
+    first = key_of(source)
+    second = dict(first)
+    other = key_of(random.Random(two))
+    for name in source.sample(("constraints", "validation"), source.randint(0, 2)):
+        second.pop(name, None)
+        second |= {name: other[name]} if name in other else {}
+    if "actors" in second and source.random() < 0.5:
+        second["actors"] = source.sample(second["actors"], source.randint(0, len(second["actors"])))
+    old, new = (parse_genesis(json.dumps(key).encode()) for key in (first, second))
+    told = {(change.section, change.what) for change in changes(old, new)}
+    assert not changes(old, old)
+    assert {(change.section, change.what) for change in changes(new, old)} == told
+    for actor in (*ACTORS, "x@y", "agent:zz"):
+        if [old.permits(actor, op) for op in OPS] != [new.permits(actor, op) for op in OPS]:
+            assert any(section == "actors" and matches(what, actor) for section, what in told)
+    for tag in TAGS:
+        if old.tier_of([tag]) != new.tier_of([tag]):
+            assert any(section in ("tiers", "classification") for section, _ in told)
 
 
 WRONG = {

@@ -16,6 +16,7 @@ from troth.core.instants import format_instant, system_clock
 
 if TYPE_CHECKING:
     from troth.ledger.genesis import Genesis, Tier
+    from troth.ledger.genesis_diff import Change
     from troth.ledger.genesis_explain import Explanation
     from troth.ledger.yamltree import Finding
     from troth.stores.protocol import LedgerStore
@@ -317,6 +318,46 @@ def _tell_invalid(error: TrothError, as_json: bool) -> int:
     for one in findings[1:]:
         note(f"troth: {_finding('', one).lstrip(':')}")
     return 1
+
+
+# diff ----------------------------------------------------------------------------------------------------------
+
+
+@genesis_cmd.command("diff", epilog="Example: troth genesis diff draft.key")
+@click.argument("file", type=click.Path(path_type=Path))
+@reading_options
+def diff_cmd(file: Path, store: str | None, as_json: bool) -> int:
+    """Tell what the key in FILE would decide otherwise than the one in force."""
+    from troth.ledger.genesis import parse_genesis
+    from troth.ledger.genesis_diff import changes
+    from troth.stores.constitution import read_key
+
+    new = parse_genesis(read_key(file), str(file))
+    old = open_ledger(store).genesis()
+    found = changes(old, new)
+    if as_json:
+        before = old.sha256 if old is not None else None
+        emit_json({"before": before, "after": new.sha256, "changes": [change.as_json() for change in found]})
+        return 0
+    if not found:
+        same = old is not None and old.sha256 == new.sha256
+        say("The same key." if same else "Other bytes; what it decides is the same.")
+    for change in found:
+        say(f"{change.section}: {_safe(change.what)}: {_change_words(change)}")
+    return 0
+
+
+def _change_words(change: Change) -> str:
+    if change.section != "actors":
+        return f"{_value(change.before)} -> {_value(change.after)}"
+    gained = [op for op in change.after if op not in change.before]
+    lost = [op for op in change.before if op not in change.after]
+    told = [f"{verb} {', '.join(ops)}" for verb, ops in (("gains", gained), ("loses", lost)) if ops]
+    return "; ".join(told)
+
+
+def _value(value: Any) -> str:
+    return "-" if value is None else printable(json.dumps(value, ensure_ascii=False), 200)
 
 
 # sign ----------------------------------------------------------------------------------------------------------
