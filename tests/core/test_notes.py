@@ -326,7 +326,13 @@ pieces = st.sampled_from(
 read = {"accepted": 0}
 
 
-@given(st.one_of(st.binary(max_size=200), st.lists(pieces, max_size=8).map(lambda them: "".join(them).encode())))
+@given(
+    st.one_of(
+        st.binary(max_size=200),
+        st.lists(pieces, max_size=8).map(lambda them: "".join(them).encode()),
+        st.lists(pieces, max_size=3).map(lambda them: ("".join(them) + f"x\n\n{PETER_LINE}").encode()),
+    )
+)
 def test_a_reader_takes_a_note_or_says_why_not(data: bytes) -> None:
     try:
         note = parse_note(data)

@@ -172,7 +172,7 @@ def test_a_consistency_proof_holds_for_nothing_else() -> None:
 
 
 def test_a_consistency_proof_says_no_more_of_sizes_than_the_definition() -> None:
-    """Sizes that share a shape share a proof (4 of 5 and 4 of 8, for example): signed sizes are what tells them apart."""
+    """Sizes that share a shape share a proof (4 of 5 and 4 of 8, say): the signed sizes are what tells them apart."""
     entries = _entries(17)
     accepted = refused = 0
     for size in range(1, 18):
