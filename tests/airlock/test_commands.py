@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from troth.airlock.commands import TAIL_BYTES, run_validator, told_of
+from support.observing import needs_observer
+from troth.airlock.commands import TAIL_BYTES, run_in_sandbox, run_validator, told_of
 
 PYTHON = sys.executable
 
@@ -107,6 +108,54 @@ def test_output_that_is_no_text_is_told_as_text(tmp_path: Path) -> None:
     )
     told_of(ended)[1].encode()  # no half of a pair, nothing that no UTF-8 could carry
     assert "red" in told_of(ended)[1]
+
+
+@needs_observer
+@pytest.mark.observer
+class TestInTheSandbox:
+    """Where the settings say so: a copy of the tree, and nothing else of this machine."""
+
+    @pytest.fixture
+    def root(self, tmp_path: Path) -> Path:
+        root = tmp_path / "workspace"
+        (root / ".mentu").mkdir(parents=True)
+        (root / ".mentu" / "ledger.jsonl").write_text("{}\n")
+        (root / "src").mkdir()
+        (root / "src" / "app.py").write_text("VALUE = 1\n")
+        (tmp_path / "secret").write_text("secret")
+        return root
+
+    def test_it_sees_the_tree_at_its_own_place(self, root: Path) -> None:
+        script = "import os; print(os.getcwd(), os.environ['TROTH_TIER'], open('src/app.py').read())"
+        ended = run_in_sandbox(python(script), root, {"TROTH_TIER": "2"})
+        assert told_of(ended)[0]
+        assert ended.tail.decode().split() == [str(root), "2", "VALUE", "=", "1"]
+
+    def test_what_it_writes_is_forgotten_and_the_record_out_of_reach(self, root: Path) -> None:
+        script = (
+            "import os\n"
+            "open('src/app.py', 'w').write('VALUE = 2')\n"
+            "for name in ('.mentu/ledger.jsonl', '../secret'):\n"
+            "    try:\n        open(name).read(); print('read', name)\n    except OSError:\n        print('no', name)\n"
+            "try:\n    open('.mentu/ledger.jsonl', 'a'); print('wrote')\nexcept OSError:\n    print('refused')\n"
+        )
+        ended = run_in_sandbox(python(script), root, {})
+        assert ended.tail.decode().split("\n")[:3] == ["no .mentu/ledger.jsonl", "no ../secret", "refused"]
+        assert (root / "src" / "app.py").read_text() == "VALUE = 1\n"
+        assert (root / ".mentu" / "ledger.jsonl").read_text() == "{}\n"
+
+    def test_its_exit_decides(self, root: Path) -> None:
+        assert told_of(run_in_sandbox(["true"], root, {}))[0]
+        assert told_of(run_in_sandbox(python("print('why'); raise SystemExit(3)"), root, {}))[:2] == (
+            False, "the command ended with exit 3: why",
+        )  # fmt: skip
+
+    def test_what_hangs_is_ended(self, root: Path) -> None:
+        ended = run_in_sandbox(python("import time; time.sleep(600)"), root, {}, time_limit=1.0)
+        assert told_of(ended)[:2] == (False, "the command was ended after 1 seconds")
+
+    def test_what_cannot_be_started_does_not_pass(self, root: Path) -> None:
+        assert told_of(run_in_sandbox(["no-such-program"], root, {}))[0] is False
 
 
 def assert_gone(pid: int) -> None:

@@ -91,6 +91,10 @@ def test_a_link_or_a_file_in_the_place_of_the_folder_is_refused(tmp_path: Path) 
         ("validators: [a]\n", "validators"),
         ("validators: {technical: pytest -q}\n", "list of words"),
         ("validators: {technical: []}\n", "list of words"),
+        ("validators: {technical: {}}\n", "list of words"),
+        ("validators: {technical: {run: pytest}}\n", "list of words"),
+        ("validators: {technical: {run: [pytest], sandbox: yes please}}\n", "sandbox"),
+        ("validators: {technical: {run: [pytest], shell: true}}\n", "`run` and `sandbox"),
         ("- a\n", "mapping"),
         ("1: a\n", "mapping"),
         ("a: [\n", ""),
@@ -107,6 +111,13 @@ def test_settings_that_cannot_be_understood(text: str, words: str) -> None:
     assert words in line
     assert "\n" not in line
     assert str(HERE) in line
+
+
+def test_a_validator_may_be_put_into_the_sandbox() -> None:
+    text = b"validators: {a: [x], b: {run: [x, y], sandbox: true}, c: {run: [z]}, d: {run: [z], sandbox: false}}\n"
+    config = parse_config(text, HERE)
+    assert config.validators == {"a": ("x",), "b": ("x", "y"), "c": ("z",), "d": ("z",)}
+    assert config.sandboxed == {"b"}
 
 
 def test_settings_read() -> None:

@@ -3,6 +3,9 @@
 The command is the operator's own and runs with the operator's rights, in the workspace's folder: no shell, a session of
 its own, nothing on its standard input, no inherited descriptor, a small environment, limited time. What it writes is
 read to the end and forgotten but for its tail.
+
+Where the settings say so it runs in the observer's sandbox instead, on a copy of the tree: so may a command that
+executes what an agent left.
 """
 
 from __future__ import annotations
@@ -111,6 +114,52 @@ def run_validator(
     seconds = time.monotonic() - started
     output.finish(_GRACE_SECONDS)
     return Ended(process.returncode if why is None else None, why, bytes(output.tail), output.written, seconds)
+
+
+def run_in_sandbox(
+    argv: Sequence[str], root: Path, told: Mapping[str, str], *, time_limit: float = TIME_LIMIT_SECONDS
+) -> Ended:
+    """Run a command to its end in a sandbox, on a copy of the workspace's tree that stands at the workspace's own path.
+
+    It sees neither ``.git`` nor ``.mentu``, no home and no network; the limits are those of acceptance commands.
+
+    Raises:
+        Refused: ``E_OBSERVER_MISSING``, ``E_SANDBOX_UNREACHABLE``, or why the tree cannot be copied.
+    """
+    from troth.observer.ready import require_observer
+
+    require_observer()
+    from troth.observer.commands import Bench
+    from troth.observer.contract_source import RunLimits
+    from troth.observer.copies import copy_workspace
+    from troth.observer.limits import ProcessWatch, could_not_start, limited
+    from troth.observer.sandbox import SandboxSpec, base_environment, run_sandboxed, toolchain
+    from troth.observer.tree import snapshot
+
+    limits = RunLimits()
+    bench = Bench(inside=str(root))
+    with bench.folder() as scratch:
+        copy = scratch / "tree"
+        copy_workspace(root, snapshot(root), copy)
+        spec = SandboxSpec(
+            workspace=copy,
+            inside=bench.inside,
+            private=scratch / "private",
+            environment={**base_environment(), **told},
+            read_only=toolchain(),
+        )
+        spec.private.mkdir(mode=0o700)
+        with ProcessWatch(limits.processes) as watch:
+            done = run_sandboxed(spec, limited(argv, limits), timeout=time_limit, max_output=limits.output_bytes)
+    why = None
+    if could_not_start(done.exit, done.output):
+        why = "could not be started in the sandbox"
+    elif done.timed_out:
+        why = f"was ended after {time_limit:g} seconds"
+    elif watch.exceeded:
+        why = f"was ended with more than {limits.processes} processes"
+    tail = done.output[-TAIL_BYTES:]
+    return Ended(done.exit if why is None else None, why, tail, len(done.output), done.seconds)
 
 
 class _Output:

@@ -137,7 +137,7 @@ class Airlock:
             submitted = submitted_of(snapshot, record, tier, self.store)
             for name in tier.validators:
                 self.tell(f"asking the validator {printable(name, 80)}")
-                result = answer(name, submitted, self.store.config.validators, self.finder)
+                result = answer(name, submitted, self.store.config, self.finder)
                 recorded.append(Recorded(result, self._record(submitted, result)))
             return self._conclude(submitted, tuple(recorded))
         except TrothError as fault:

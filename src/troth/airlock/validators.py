@@ -6,6 +6,7 @@ answers stands in :mod:`troth.airlock.tiers`.
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -19,7 +20,7 @@ from troth.core.words import printable
 if TYPE_CHECKING:
     from troth.ledger.genesis import Tier
     from troth.receipts.verify import Examination
-    from troth.stores.workspace import Workspace
+    from troth.stores.workspace import Config, Workspace
 
 MAX_REASON: Final = 400
 """Characters of a reason."""
@@ -259,11 +260,11 @@ def intent(submitted: Submitted) -> Result:
 # --- names ---------------------------------------------------------------------------------------------------------
 
 
-def command(name: str, argv: Sequence[str]) -> Validator:
+def command(name: str, argv: Sequence[str], *, sandboxed: bool = False) -> Validator:
     """Return the validator that runs a command of the settings."""
 
     def run(submitted: Submitted) -> Result:
-        from troth.airlock.commands import run_validator, told_of
+        from troth.airlock.commands import run_in_sandbox, run_validator, told_of
 
         if submitted.workspace is None:
             return Result(name, "failed", "this ledger stands in no workspace, so no command can run in it")
@@ -274,7 +275,12 @@ def command(name: str, argv: Sequence[str]) -> Validator:
             "TROTH_SUBMISSION": submitted.submission,
             "TROTH_EVIDENCE": submitted.evidence,
         }
-        passed, reason, facts = told_of(run_validator(argv, submitted.workspace.root, told))
+        start = run_in_sandbox if sandboxed else run_validator
+        passed, reason, facts = told_of(start(argv, submitted.workspace.root, told))
+        # The settings leave no trace of their own: which command answered is recorded, its arguments (which may hold a
+        # secret) by their digest.
+        facts |= {"command": printable(argv[0], MAX_REASON), "argv_sha256": sha256_hex(json.dumps(list(argv)).encode())}
+        facts |= {"sandboxed": sandboxed}
         return Result(name, "passed" if passed else "failed", printable(reason, MAX_REASON), facts)
 
     return run
@@ -285,21 +291,21 @@ def _unknown(name: str) -> Validator:
     return lambda submitted: Result(name, "failed", reason)
 
 
-def validator_of(name: str, configured: Mapping[str, Sequence[str]], finder: ReviewFinder) -> Validator:
+def validator_of(name: str, config: Config, finder: ReviewFinder) -> Validator:
     """Return the validator of a name: the settings' command, else the specification's, else one that fails."""
     built_in: dict[str, Validator] = {
         "technical": technical,
         "safety": lambda submitted: safety(submitted, finder),
         "intent": intent,
     }
-    if name in configured:
-        return command(name, configured[name])
+    if name in config.validators:
+        return command(name, config.validators[name], sandboxed=name in config.sandboxed)
     return built_in.get(name) or _unknown(name)
 
 
-def answer(name: str, submitted: Submitted, configured: Mapping[str, Sequence[str]], finder: ReviewFinder) -> Result:
+def answer(name: str, submitted: Submitted, config: Config, finder: ReviewFinder) -> Result:
     """Return one validator's answer; what it could not find out has failed, with the reason."""
     try:
-        return validator_of(name, configured, finder)(submitted)
+        return validator_of(name, config, finder)(submitted)
     except TrothError as fault:
         return Result(name, "failed", printable(f"{fault.code}: {fault.message}", MAX_REASON))

@@ -34,7 +34,7 @@ class Config:
     ``workspace`` is the name written into rows, ``actor`` the default actor, ``unhashed_prefix`` the exact number
     of unhashed rows permitted (``None``: any), ``validators`` name -> argument vector, ``genesis_signers`` the public
     keys of which one must have signed the genesis key. ``other`` holds the
-    members that belong to other parts of the tool, as parsed.
+    members that belong to other parts of the tool, as parsed. ``sandboxed`` names the validators that run in a sandbox.
     """
 
     workspace: str | None = None
@@ -43,6 +43,7 @@ class Config:
     validators: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     other: Mapping[str, Any] = field(default_factory=dict)
     genesis_signers: tuple[str, ...] = ()
+    sandboxed: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,14 +194,22 @@ def parse_config(data: bytes, path: Path) -> Config:
     if prefix is not None and (type(prefix) is not int or prefix < 0):
         raise _config_fault(path, "`unhashed_prefix` is a number of rows, 0 or more", "$.unhashed_prefix")
     validators: dict[str, tuple[str, ...]] = {}
-    for label, argv in _mapping(known.pop("validators", None), path).items():
+    sandboxed = set()
+    for label, value in _mapping(known.pop("validators", None), path).items():
+        argv = value
+        if isinstance(value, dict):
+            if value.keys() - {"run", "sandbox"} or not isinstance(value.get("sandbox", False), bool):
+                raise _config_fault(path, "a validator has `run` and `sandbox: true|false`", f"$.validators.{label}")
+            argv = value.get("run")
+            if value.get("sandbox"):
+                sandboxed.add(label)
         if not isinstance(argv, list) or not argv or not all(isinstance(word, str) for word in argv):
             raise _config_fault(path, "a validator is a list of words: program and arguments", f"$.validators.{label}")
         validators[label] = tuple(argv)
     signers = known.pop("genesis_signers", None)
     if signers is not None and not (isinstance(signers, list) and all(isinstance(key, str) for key in signers)):
         raise _config_fault(path, "`genesis_signers` is a list of public keys, NAME+ID+BASE64", "$.genesis_signers")
-    return Config(name, actor, prefix, validators, known, tuple(signers or ()))
+    return Config(name, actor, prefix, validators, known, tuple(signers or ()), frozenset(sandboxed))
 
 
 def _mapping(value: Any, path: Path) -> dict[str, Any]:
