@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import subprocess
 import sys
@@ -13,6 +14,9 @@ from typing import Any
 import pytest
 
 from support.ledgers import commitment, environment, fresh
+from troth.core.digests import sha256_hex
+from troth.ledger.genesis_event import event_of
+from troth.stores.durable import replace_whole
 from troth.stores.jsonl import JsonlStore
 
 WORKER = Path(__file__).with_name("worker.py")
@@ -140,3 +144,34 @@ def test_readers_never_see_half_a_ledger(tmp_path: Path) -> None:
     for worker in workers:
         worker.hear()
         worker.end()
+
+
+def test_a_key_that_changes_under_many_writers_is_recorded_before_what_it_governs(tmp_path: Path) -> None:
+    root = tmp_path / "space"
+    store = fresh(root)
+    key = root / ".mentu" / "genesis.key"
+    workers = [Worker("many", str(root), f"w{number}", "30") for number in range(4)]
+    for worker in workers:
+        assert worker.hear() == "ready"
+    for worker in workers:
+        worker.tell("")
+    digests = set()
+    for turn in range(40):
+        text = f"identity: {{name: n, owner: human:reviewer}} # {turn}\n".encode()
+        digests.add(sha256_hex(text))
+        replace_whole(key, text)
+    acked = [identifier for worker in workers for identifier in worker.hear()]
+    for worker in workers:
+        worker.end()
+    assert store.verify().ok
+    rows = store.read().rows
+    told = [event_of(row.value) for row in rows]
+    assert {row.id for row, event in zip(rows, told, strict=True) if event is None} == set(acked)
+    assert len(acked) == 120
+    recorded = [event.sha256 for event in told if event is not None]
+    assert set(recorded) <= digests
+    assert recorded
+    # An event is written for a key that differs from the last one, and together with the row that it governs.
+    assert all(one != other for one, other in itertools.pairwise(recorded))
+    assert all(one is None or other is None for one, other in itertools.pairwise(told))
+    assert told[-1] is None
