@@ -31,7 +31,6 @@ from troth.ledger.checkpoint import (
     SignedCheckpoint,
     fault_against,
     is_origin,
-    parse_checkpoint,
     proven_form,
     read_checkpoint,
     refuse_growth,
@@ -498,17 +497,6 @@ def consistency(store: LedgerStore, old: Path, new: Path, *, progress: Progress 
     path = _nodes(store, consistency_ranges(before.size, after.size), progress)
     refuse_growth(before, after, path)
     return ConsistencyProof(first.data, path, second.data)
-
-
-def note_text(data: bytes) -> str:
-    """Return the text that the signatures of a checkpoint cover.
-
-    Raises:
-        Refused: ``E_NOTE_MALFORMED``, ``E_CHECKPOINT_MALFORMED``.
-    """
-    text = parse_note(data).text
-    parse_checkpoint(text)
-    return text
 
 
 def beside(path: Path, suffix: str) -> Path:
