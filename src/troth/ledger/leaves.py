@@ -16,6 +16,7 @@ from hashlib import sha256
 from typing import Any
 
 from troth.ledger.hashing import row_hash, stored_form
+from troth.ledger.merkle import leaf_hash
 
 Leaves = Callable[[list[bytes]], None]
 """Takes the hashes of the next leaves, in order."""
@@ -28,7 +29,7 @@ def leaf_of(content_hash: str, link: bytes) -> bytes:
         content_hash: the hash that the content gives.
         link: the stored form of ``prevHash``, nothing for a row without a hash.
     """
-    return sha256(b"\0" + content_hash.encode("ascii") + link).digest()
+    return leaf_hash(content_hash.encode("ascii") + link)
 
 
 def leaves_of(first_link: str, hashes: list[str]) -> list[bytes]:
