@@ -7,6 +7,7 @@ import json
 import subprocess
 import sys
 from collections import Counter
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -24,11 +25,13 @@ PROCESSES = 8
 
 
 class Worker:
-    """A process that waits for its lines."""
+    """A process that waits for its lines; ``prefix`` is a command that starts it."""
+
+    prefix: Sequence[str] = ()
 
     def __init__(self, *words: str) -> None:
         self.process = subprocess.Popen(
-            [sys.executable, str(WORKER), *words],
+            [*self.prefix, sys.executable, str(WORKER), *words],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,

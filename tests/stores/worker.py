@@ -51,7 +51,8 @@ def main(mode: str, where: str, *words: str) -> None:
         done = cosign(Path(where), witness, keys=[key], at=1)
         say({"ack": done.checkpoint.root.hex()})
         return
-    store = open_store(where, notify=lambda text: print(text, file=sys.stderr))
+    more = {"wait_seconds": float(words[2])} if mode == "stubborn" and len(words) > 2 else {}
+    store = open_store(where, notify=lambda text: print(text, file=sys.stderr), **more)
     if mode == "once":
         say("begin")
         say({"ack": capture(store, words[0])})

@@ -8,10 +8,8 @@ is that keeper.
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import json
 import os
-import pwd
 import secrets
 import shutil
 import signal
@@ -68,18 +66,26 @@ def _user() -> dict[str, Any]:
     """Return how a process becomes an ordinary user: the server does not run as root."""
     if os.geteuid() != 0:
         return {}
+    import pwd  # not there on every system these tests are collected on
+
     entry = pwd.getpwnam("nobody")
     return {"user": entry.pw_uid, "group": entry.pw_gid, "extra_groups": []}
 
 
 @dataclass
 class Server:
-    """One cluster. ``folder`` holds its socket and its data."""
+    """One cluster. ``folder`` holds its socket and its data.
+
+    ``host`` lists addresses to listen at as well, ``trusted`` is the network that may come in there, and ``prefix`` a
+    command that starts the server.
+    """
 
     folder: Path
     settings: tuple[str, ...] = QUICK
     port: int = 5432
     host: str | None = None
+    trusted: str | None = None
+    prefix: tuple[str, ...] = ()
     process: subprocess.Popen[bytes] | None = field(default=None, repr=False)
 
     def create(self) -> None:
@@ -91,25 +97,41 @@ class Server:
             [str(folder / "initdb"), *words],
             check=True, capture_output=True, cwd=self.folder, env=_environment(), **_user(),
         )  # fmt: skip
+        if self.trusted is not None:
+            with (self.folder / "data" / "pg_hba.conf").open("a") as file:
+                file.write(f"host all all {self.trusted} trust\n")
 
-    def start(self, *prefix: str) -> None:
-        """Start the server and wait until it answers; ``prefix`` is a command that starts it."""
+    def start(self) -> None:
+        """Start the server and wait until it answers."""
         folder = programs()
         assert folder is not None
-        words = [*prefix, str(folder / "postgres"), "-D", str(self.folder / "data"), "-k", str(self.folder)]
+        words = [*self._started_by(), str(folder / "postgres"), "-D", str(self.folder / "data"), "-k", str(self.folder)]
         settings = {"listen_addresses": self.host or "", "port": str(self.port), "log_min_messages": "fatal"}
         for name, value in (*settings.items(), *(pair.split("=", 1) for pair in self.settings)):
             words += ["-c", f"{name}={value}"]
         with (self.folder / "log").open("ab") as log:
             self.process = subprocess.Popen(
                 words, cwd=self.folder, stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=_environment(),
-                start_new_session=True, **_user(),
+                start_new_session=True, **({} if self.prefix else _user()),
             )  # fmt: skip
         deadline = time.monotonic() + START_SECONDS
         while not self.answers():
             if self.process.poll() is not None or time.monotonic() > deadline:
                 raise RuntimeError(f"the server did not start: {(self.folder / 'log').read_text()[-2000:]}")
             time.sleep(0.02)
+
+    def _started_by(self) -> list[str]:
+        """Return what comes before the server's program: the prefix, which may need root, then what takes root away.
+
+        The server dies with the process that started it, however that ended.
+        """
+        words = list(self.prefix)
+        if shutil.which("setpriv"):
+            words += ["setpriv", "--pdeathsig", "KILL"]
+            if self.prefix and (user := _user()):
+                words += [f"--reuid={user['user']}", f"--regid={user['group']}", "--clear-groups"]
+            words.append("--")
+        return words
 
     def answers(self) -> bool:
         """Tell whether it takes connections."""
@@ -213,6 +235,8 @@ _SHARED: list[tuple[Server, int]] = []
 def shared_server() -> Server:
     """Return the session's server, started by whoever asks first; every process holds it until it ends."""
     if not _SHARED:
+        import fcntl
+
         place = _place()
         place.mkdir(mode=0o700, exist_ok=True)
         # A shared lock on this file says that somebody is there; the keeper waits for an exclusive one.
@@ -241,6 +265,8 @@ _KEEPERS: list[subprocess.Popen[bytes]] = []
 
 def _keep(place: Path) -> None:
     """Run the shared server until nobody holds it, then remove every trace of it."""
+    import fcntl
+
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)  # it ends with its users and not before
     with own_server() as server:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field
 from typing import Final
-from urllib.parse import parse_qsl, quote, unquote, urlsplit
 
 from troth.core.errors import Refused
 from troth.stores.workspace import is_workspace_name
@@ -49,6 +48,9 @@ def parse_address(text: str) -> Address:
     Raises:
         Refused: ``E_USAGE``; the message repeats nothing of the text.
     """
+    # Imported here: whoever opens a file asks this module only whether it is one.
+    from urllib.parse import parse_qsl, quote, unquote, urlsplit
+
     if text.partition("://")[0] not in SCHEMES:
         raise Refused("E_USAGE", "the address of the database is not well formed", remedy=_REMEDY)
     try:
