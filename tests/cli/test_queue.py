@@ -14,13 +14,14 @@ from typing import Any
 
 import pytest
 
-from support.airlock import KEY, PERSON, WORKER, in_review, one_tier, settle
+from support.airlock import KEY, PERSON, WORKER, in_review, one_tier, settle, submit
 from support.airlock import workspace as made
 from support.ledgers import environment
 from support.shell import Shell, make_shell
 from troth.airlock.queue import RISK_WORDS, RISKS
 from troth.airlock.validating import Airlock
 from troth.core.instants import format_instant
+from troth.ledger.operations import Candidate
 
 PASS, FAIL = ["true"], ["sh", "-c", "echo why; exit 3"]
 
@@ -239,6 +240,51 @@ def test_many_of_one_harmless_kind_stand_together_and_risky_ones_alone_and_first
     assert text.index("security") < text.index("90 of one kind")
     assert "and 80 more; --all lists them" in text
     assert troth("queue", "--all").out.count("      evidence mem_") == 90
+
+
+def test_a_group_is_approved_as_it_was_shown_and_never_otherwise(troth: Shell, tmp_path: Path) -> None:
+    settle(tmp_path, one_tier(validators=["suite"]), {"suite": PASS})
+    members = [submitted(troth, "docs")[0] for _ in range(3)]
+    (group,) = queue(troth)["groups"]
+    assert group["commitments"] == members
+    assert group["command"] in troth("queue").out
+    words = group["command"].split()[1:]
+    late, told = submitted(troth, "docs")
+    answer = troth(*words, "--as", PERSON, "--json")  # it is another group now
+    assert (answer.exit, answer.json["error"]["code"]) == (2, "E_GROUP_UNKNOWN")
+    assert len(queue(troth)["waiting"]) == 4
+    assert troth("approve", late, "--submission", told["id"], "--as", PERSON).exit == 0
+    own = troth(*words, "--json")  # by whoever submitted them: each is refused, none is approved
+    assert own.exit == 2
+    assert [one["error"]["detail"] for one in own.json["refused"]] == ["allow_self"] * 3
+    said = troth(*words, "--as", PERSON, "--comment", "typos", "--json")
+    assert said.exit == 0
+    assert [one["commitment"] for one in said.json["approved"]] == members
+    assert all(one["evidence"]["body"] == "done" for one in said.json["approved"])
+    signal_ = troth("show", said.json["approved"][0]["id"], "--json").json["signal"]["payload"]
+    assert (signal_["comment"], signal_["meta"]["group"]) == ("typos", group["id"])
+    assert signal_["meta"]["submission"].startswith("op_")
+    assert queue(troth)["waiting"] == []
+    assert troth(*words, "--as", PERSON, "--json").json["error"]["code"] == "E_GROUP_UNKNOWN"
+
+
+def test_decisions_and_how_long_they_took_are_told(tmp_path: Path, troth: Shell) -> None:
+    now = [datetime(2026, 3, 1, tzinfo=UTC)]
+    store = made(tmp_path, None, clock=lambda: now[0])
+    commitment, first = in_review(store)
+    now[0] += timedelta(minutes=90)
+    store.append(Candidate("reopen", PERSON, {"body": "no", "commitment": commitment}))
+    second = submit(store, commitment)
+    now[0] += timedelta(seconds=40)
+    approved = store.append(Candidate("approve", PERSON, {"body": "yes", "commitment": commitment}))["id"]
+    found = troth("show", commitment, "--json").json["decisions"]
+    assert [(one["submission"], one["decision"], one["seconds"]) for one in found] == [
+        (first, "reopened", 5400.0), (second, "approved", 40.0),
+    ]  # fmt: skip
+    assert (found[1]["by"], found[1]["row"]) == (PERSON, approved)
+    text = troth("show", commitment).out
+    assert f"decided: {first} reopened by {PERSON} after 1.5 h\n" in text
+    assert f"decided: {second} approved by {PERSON} after 40 s\n" in text
 
 
 def test_every_risk_has_words_and_a_case(tmp_path: Path, troth: Shell) -> None:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Container, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from troth.airlock.validating import KIND
+from troth.core.instants import parse_instant
 from troth.ledger.genesis import VALIDATOR
 
 if TYPE_CHECKING:
@@ -57,6 +58,42 @@ def validations_in(rows: Sequence[Row], without_effect: Container[int] = ()) -> 
     for one in answers:
         one["counts"] = one["submission"] == newest and last[one["submission"], one["validator"]] == one["row"]
     return list(answers)
+
+
+_DECISIONS: Final[Mapping[str, str]] = {"approve": "approved", "reopen": "reopened"}
+
+
+def decisions_in(rows: Sequence[Row], without_effect: Container[int] = ()) -> list[Mapping[str, Any]]:
+    """Return what was decided about each submission and how long it had waited, oldest first.
+
+    Each is ``{submission, decision, by, row, ts, seconds}``: ``seconds`` from the submission to the decision, ``None``
+    where an instant is none. A reopening of what was closed decides about the submission that had closed it.
+
+    Args:
+        rows: those about the commitment.
+        without_effect: lines of rows that are anomalies.
+    """
+    decided: list[Mapping[str, Any]] = []
+    submitted: Row | None = None
+    for row in rows:
+        op = row.value.get("op")
+        if row.line in without_effect or not isinstance(op, str):
+            continue
+        if op == "submit":
+            submitted = row
+        elif op in _DECISIONS and submitted is not None:
+            since, at = (parse_instant(_text(one.value.get("ts"))) for one in (submitted, row))
+            decided.append(
+                {
+                    "submission": submitted.id,
+                    "decision": _DECISIONS[op],
+                    "by": _text(row.value.get("actor")),
+                    "row": row.id,
+                    "ts": _text(row.value.get("ts")),
+                    "seconds": (at - since).total_seconds() if since is not None and at is not None else None,
+                }
+            )
+    return decided
 
 
 def _text(value: Any) -> str:

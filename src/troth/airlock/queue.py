@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from troth.airlock.tiers import Close, Failed, Result, WaitForPerson, outcome
 from troth.airlock.validating import disputable_until, latest
+from troth.core.digests import sha256_hex
 from troth.core.instants import format_instant, parse_instant
 from troth.ledger.genesis import VALIDATOR
 from troth.ledger.values import is_human
@@ -150,9 +151,21 @@ class Group:
     waits_for: str
     members: tuple[Waiting, ...]
 
+    @property
+    def id(self) -> str:
+        """Return a name for exactly these submissions: it means nothing any more when one is added or decided."""
+        return "grp_" + sha256_hex("\n".join(sorted(one.submission for one in self.members)).encode())[:12]
+
+    @property
+    def command(self) -> str:
+        """Return what to type to approve them all."""
+        return f"troth queue approve {self.id}"
+
     def as_json(self) -> dict[str, Any]:
         """Return the members under their own names, the commitments by id."""
         return {
+            "id": self.id,
+            "command": self.command,
             "tier": self.tier,
             "tags": list(self.tags),
             "evidence_kind": self.kind,

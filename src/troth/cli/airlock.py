@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 from troth.cli.answer import coloured, printable
@@ -47,6 +47,19 @@ def report_lines(report: Report) -> list[str]:
     return lines
 
 
-def answers_lines(answers: Iterable[Mapping[str, Any]]) -> list[str]:
-    """Return the lines of several answers."""
-    return [answer_line(one) for one in answers]
+def decision_line(decided: Mapping[str, Any]) -> str:
+    """Return what was decided about a submission, by whom and after how long."""
+    seconds = decided["seconds"]
+    after = f" after {_duration(seconds)}" if seconds is not None and seconds >= 0 else ""
+    about = printable(str(decided["submission"]), 80)
+    return f"{about} {decided['decision']} by {printable(str(decided['by']), 80)}{after}"
+
+
+_UNITS: Final = ((86_400, "d"), (3600, "h"), (60, "min"))
+
+
+def _duration(seconds: float) -> str:
+    for size, name in _UNITS:
+        if seconds >= size:
+            return f"{seconds / size:.1f} {name}"
+    return f"{seconds:g} s"

@@ -45,6 +45,7 @@ PROGRAM_CODES: Final[Mapping[str, str]] = {
     "E_STATEMENT": "The Statement of a sealed contract is not what it should be.",
     "E_CONTRACT_MISSING": "The run needs a sealed contract and there is none at that place.",
     "E_START_DIFFERS": "The workspace is not the tree that the contract was sealed on.",
+    "E_GROUP_UNKNOWN": "No group of submissions has that name now: one was added or decided since it was shown.",
     "E_RUN_BUSY": "Another run is under way in this workspace.",
     "E_RUN_UNKNOWN": "No run of this workspace has that name.",
     "E_RUN_UNREADABLE": "The stored state of the run cannot be read.",

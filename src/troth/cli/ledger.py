@@ -327,8 +327,8 @@ def _warn(warnings: Iterable[Warning_]) -> None:
 @reading_options
 def show_cmd(identifier: str, at: str | None, store: str | None, as_json: bool) -> int:
     """Show one signal, what it is worth and why; for a commitment also its state and every row about it."""
-    from troth.airlock.history import rows_about, validations_in
-    from troth.cli.airlock import answer_line
+    from troth.airlock.history import decisions_in, rows_about, validations_in
+    from troth.cli.airlock import answer_line, decision_line
     from troth.cli.worth import tell_trust, trust_json
 
     instant = reading_instant(at)
@@ -338,7 +338,9 @@ def show_cmd(identifier: str, at: str | None, store: str | None, as_json: bool) 
     governed = ledger.ruling().warnings()
     record = snapshot.state.commitments.get(row.id or "")
     about = [] if record is None else rows_about(snapshot.rows, record.id)
-    validations = validations_in(about, {one.line for one in snapshot.state.anomalies})
+    without_effect = {one.line for one in snapshot.state.anomalies}
+    validations = validations_in(about, without_effect)
+    decisions = decisions_in(about, without_effect)
     anomaly = next((found for found in snapshot.state.anomalies if found.line == row.line), None)
     if as_json:
         emit_json(
@@ -349,6 +351,7 @@ def show_cmd(identifier: str, at: str | None, store: str | None, as_json: bool) 
                 "commitment": commitment_json(record) if record is not None else None,
                 "history": [_brief(other) for other in about],
                 "validations": [dict(one) for one in validations],
+                "decisions": [dict(one) for one in decisions],
                 "anomaly": anomaly.as_json() if anomaly is not None else None,
                 "trust": trust_json(snapshot, row, instant),
                 "warnings": [warning.as_json() for warning in governed],
@@ -368,6 +371,8 @@ def show_cmd(identifier: str, at: str | None, store: str | None, as_json: bool) 
         for one in validations:
             if one["counts"]:
                 say(f"validator {answer_line(one)}")
+        for one in decisions:
+            say(f"decided: {decision_line(one)}")
         for other in about:
             say(f"  {_line_of(other)}")
     tell_trust(snapshot, row, instant)

@@ -121,6 +121,7 @@ def _tell_group(group: Group, *, whole: bool) -> None:
     tier = f"tier {group.tier}, " if group.tier is not None else ""
     kind = printable(group.kind or "-", 64)
     say(f"  {len(group.members)} of one kind{_in_brackets(group.tags)}: {tier}evidence of kind {kind}")
+    say(f"    all of them, once looked at: {group.command}")
     say(f"    each waits for {printable(group.waits_for, 400)}")
     for answered in first.answers:
         if all(
@@ -191,6 +192,59 @@ def run(context: click.Context, commitment: str | None, store: str | None, as_js
     elif not reports:
         say("Nothing waits for a validator." if genesis is not None and genesis.tiers else _NO_TIERS)
     return 0
+
+
+@queue_cmd.command("approve", epilog="Example: troth queue approve grp_0123456789ab --as human:reviewer")
+@click.argument("group", metavar="GROUP")
+@click.option("--comment", metavar="TEXT", help="A remark, the same for each.")
+@actor_option
+@reading_options
+@click.pass_context
+def approve(  # noqa: PLR0917 - click calls it by name
+    context: click.Context, group: str, comment: str | None, actor: str | None, store: str | None, as_json: bool
+) -> int:
+    """Approve every submission of a GROUP that `troth queue` shows; each approval is a signal of its own.
+
+    A group's name stands for exactly the submissions it was shown with: after one was added or decided it is refused,
+    and the queue has to be looked at again. What is risky is in no group. One that is refused stops no other.
+    """
+    from troth.airlock.queue import queue_of
+    from troth.core.instants import system_clock
+    from troth.ledger.operations import Candidate
+
+    notes = Notes()
+    ledger = open_ledger(store if store is not None else (context.obj or {}).get("store"), notes)
+    who = acting(actor, ledger)
+    snapshot, genesis, now = ledger.read(), ledger.genesis(), system_clock()
+    shown = [
+        found
+        for only in (None, who)
+        for found in queue_of(snapshot, genesis, at=now, actor=only).arranged()[1]
+        if found.id == group
+    ]
+    if not shown:
+        raise Refused(
+            "E_GROUP_UNKNOWN",
+            f"no group of submissions is called {printable(group, 80)} now",
+            remedy="Look again, with: troth queue",
+        )
+    approved, refused = [], []
+    for one in shown[0].members:
+        words = {"body": comment or "Approved", **({"comment": comment} if comment else {})}
+        meta = {"submission": one.submission, "group": group}
+        try:
+            row = ledger.append(Candidate("approve", who, {**words, "commitment": one.commitment, "meta": meta}))
+        except Refused as fault:
+            refused.append({"commitment": one.commitment, **fault.as_json()})
+            if not as_json:
+                say(f"{printable(one.commitment, 80)}  {printable(str(fault), 400)}")
+            continue
+        approved.append({"commitment": one.commitment, "id": row["id"], "evidence": one.evidence.as_json()})
+        if not as_json:
+            say(f"{row['id']}  approved {printable(one.commitment, 80)}  evidence {_evidence(one)}")
+    if as_json:
+        emit_json({"approved": approved, "refused": refused, "warnings": notes.as_json()})
+    return 2 if refused else 0
 
 
 _NO_TIERS: Final = "The genesis key defines no tiers, so no validator is asked; submissions wait for an approval."
