@@ -9,9 +9,14 @@ import pytest
 
 from support.frontdoor import troth as front_door
 from support.houses import row
+from support.observing import needs_observer
 from support.postgres import needs_postgres, shared_server
+from support.project import HONEST, Project, project, sealed_project
 from support.shell import Shell, make_shell
 from troth.stores.opening import open_store
+from troth.stores.postgres.creating import create_ledger
+
+__all__ = ["project", "sealed_project"]
 
 GENESIS = "genesis:\n"  # a key that is invalid, whatever the rules of keys say
 
@@ -142,3 +147,25 @@ def test_the_genesis_key_of_a_database_governs_every_machine(empty: str, tmp_pat
     row(stores[0], "capture", "human:reviewer")
     assert [one.value["actor"] for one in stores[0].read().rows][3:] == ["system:genesis", "human:reviewer"]
     assert stores[0].verify().ok
+
+
+@needs_postgres
+@needs_observer
+@pytest.mark.observer
+def test_a_run_whose_ledger_is_in_a_database(project: Project, empty: str) -> None:
+    where = f"{empty}&workspace=shop"
+    create_ledger(where)
+    config = project.root / ".mentu" / "config.yaml"
+    config.write_text(f"{config.read_text()}store: {where}\n")
+    before = (project.root / ".mentu" / "ledger.jsonl").read_bytes()
+    _, commitment = project.commit()
+    answer = project.run(commitment, HONEST)
+    assert answer.exit == 0, answer
+    store = open_store(where)
+    rows = store.read().rows
+    assert [one.op for one in rows] == ["capture", "commit", "claim", "capture", "submit"]
+    assert [one.value["actor"] for one in rows][3:] == ["system:witness", "agent:worker"]
+    assert store.read().state.commitments[commitment].state == "in_review"
+    assert project.troth("approve", commitment, "--as", "human:reviewer").exit == 0
+    assert (store.verify().ok, store.read().state.commitments[commitment].state) == (True, "closed")
+    assert (project.root / ".mentu" / "ledger.jsonl").read_bytes() == before

@@ -13,11 +13,11 @@ from troth.stores.snapshot import Rows, bare
 FIRST: Final = 64
 """Rows fetched at once before their size is known."""
 
-MOST: Final = 4096
-"""Most rows fetched at once."""
-
 BATCH_BYTES: Final = 1 << 18
-"""Bytes of rows fetched at once, about; small enough to pass through the caches."""
+"""Bytes of rows fetched at once from a cursor, about; small enough to pass through the caches."""
+
+PAGE_BYTES: Final = 1 << 22
+"""Bytes of rows fetched by a query of their own, about; large enough for its planning not to count."""
 
 Fetch = Callable[[str, Sequence[Any]], list[tuple[int, bytes]]]
 """Runs one query for (line, bytes)."""
@@ -29,9 +29,9 @@ _UP: Final = "SELECT line, raw FROM troth.rows WHERE workspace = %s AND line > %
 _DOWN: Final = "SELECT line, raw FROM troth.rows WHERE workspace = %s AND line < %s ORDER BY line DESC LIMIT %s"
 
 
-def next_batch(rows: int, size: int) -> int:
-    """Return how many rows to fetch next, given how many came last and their bytes."""
-    return max(FIRST // 4, min(MOST, BATCH_BYTES * rows // max(size, 1))) if rows else FIRST
+def next_batch(rows: int, size: int, wanted: int = BATCH_BYTES) -> int:
+    """Return how many rows to fetch next for that many bytes, given how many came last and their bytes."""
+    return max(FIRST // 4, min(wanted // 64, wanted * rows // max(size, 1))) if rows else FIRST
 
 
 class DatabaseRows(Rows):
@@ -115,7 +115,7 @@ class DatabaseRows(Rows):
             if len(found) < limit:
                 return
             edge = found[-1][0]
-            limit = next_batch(len(found), sum(len(raw) for _, raw in found))
+            limit = next_batch(len(found), sum(len(raw) for _, raw in found), PAGE_BYTES)
 
 
 def _parsed(line: int, raw: bytes) -> list[Row]:

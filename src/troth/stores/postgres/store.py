@@ -25,7 +25,7 @@ from troth.stores.postgres.address import Address, parse_address
 from troth.stores.postgres.driver import load as load_driver
 from troth.stores.postgres.driver import speaking
 from troth.stores.postgres.memory import Held, Memory
-from troth.stores.postgres.rows import FIRST, ROWS, DatabaseRows, next_batch
+from troth.stores.postgres.rows import FIRST, PAGE_BYTES, ROWS, DatabaseRows, next_batch
 from troth.stores.postgres.session import INSERT, Session
 from troth.stores.postgres.whole import load_whole
 from troth.stores.protocol import Note, Notify, Progress, no_progress, quiet
@@ -204,7 +204,7 @@ class PostgresStore:
             if len(batch) < limit:
                 return
             edge = batch[-1][0]
-            limit = next_batch(len(batch), sum(len(raw) for _, raw in batch))
+            limit = next_batch(len(batch), sum(len(raw) for _, raw in batch), PAGE_BYTES)
 
     def ruling(self) -> Ruling:
         """Return what governs the ledger now; the genesis key is the one in the database, the same for all machines.
