@@ -5,16 +5,19 @@ from __future__ import annotations
 import builtins
 import json
 import sys
+from collections import Counter
 from typing import Any
 
+import psycopg
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from support.postgres import needs_postgres, shared_server
+from support.postgres import LOCKED, needs_postgres, shared_server
 from troth.core.errors import Busy, Refused, TrothError
 from troth.stores.opening import open_store
 from troth.stores.postgres.address import parse_address
+from troth.stores.postgres.creating import create_ledger
 
 
 @pytest.fixture
@@ -88,6 +91,55 @@ def test_a_server_that_answers_and_refuses_is_told_apart(empty: str) -> None:
         with pytest.raises(Refused) as caught:
             open_store(where).read()
         assert (caught.value.code, caught.value.exit_code) == ("E_STORE_REFUSED", 2)
+
+
+@needs_postgres
+def test_a_wrong_password_is_refused_and_not_repeated(empty: str) -> None:
+    create_ledger(empty, "w")
+    with psycopg.connect(empty, autocommit=True) as conn:
+        conn.execute(f"DROP ROLE IF EXISTS {LOCKED}".encode())
+        conn.execute(f"CREATE ROLE {LOCKED} SUPERUSER LOGIN PASSWORD 'right/one'".encode())
+    form = empty.replace("postgres@", f"{LOCKED}{{}}@") + "&workspace=w"
+    try:
+        assert open_store(form.format(":right%2Fone")).verify().ok
+        assert open_store(form.format("") + "&password=right%2Fone").verify().ok
+        for given_ in (":wrong%2Fone", ""):
+            with pytest.raises(Refused) as caught:
+                open_store(form.format(given_)).read()
+            assert caught.value.code == "E_STORE_REFUSED"
+            assert "wrong" not in str(caught.value)
+    finally:
+        with psycopg.connect(empty, autocommit=True) as conn:
+            conn.execute(f"DROP OWNED BY {LOCKED}".encode())
+            conn.execute(f"DROP ROLE {LOCKED}".encode())
+
+
+_PIECES = st.sampled_from(
+    ["postgresql://", "postgres:", "u", ":", "@", "p%40", "h", ",", "/", "d", "?", "&", "#", "=", "workspace", "w", "%",
+     "[", "]", " ", "\x00", "é", "sslmode=require"]
+)  # fmt: skip
+
+
+@settings(deadline=None, max_examples=300)
+@given(st.lists(_PIECES, max_size=14).map("".join) | st.text(max_size=30))
+def test_any_text_is_an_address_or_refused(text: str) -> None:
+    try:
+        found = parse_address(f"postgresql://{text}")
+    except Refused as fault:
+        READ["refused" if fault.code == "E_USAGE" else fault.code] += 1
+    else:
+        assert "workspace=" not in found.conninfo.partition("?")[2].replace("%", "")
+        assert parse_address(found.shown).workspace == found.workspace
+        READ["read"] += 1
+
+
+READ: Counter[str] = Counter()
+
+
+def test_the_reader_of_addresses_read_some() -> None:
+    if READ:
+        assert set(READ) == {"read", "refused"}
+        assert min(READ.values()) > 20
 
 
 def test_without_the_driver_the_command_is_named(monkeypatch: pytest.MonkeyPatch) -> None:

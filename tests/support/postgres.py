@@ -27,6 +27,8 @@ import pytest
 START_SECONDS = 60
 OWNER = "postgres"  # of the cluster: a superuser
 
+LOCKED = "locked"  # a user who needs a password, where a test makes one; all others need none
+
 QUICK = ("fsync=off", "full_page_writes=off", "synchronous_commit=off", "shared_buffers=32MB", "max_connections=60")
 DURABLE = ("fsync=on", "shared_buffers=32MB", "max_connections=60")
 
@@ -97,8 +99,10 @@ class Server:
             [str(folder / "initdb"), *words],
             check=True, capture_output=True, cwd=self.folder, env=_environment(), **_user(),
         )  # fmt: skip
+        rules = self.folder / "data" / "pg_hba.conf"
+        rules.write_text(f"local all {LOCKED} scram-sha-256\n{rules.read_text()}")
         if self.trusted is not None:
-            with (self.folder / "data" / "pg_hba.conf").open("a") as file:
+            with rules.open("a") as file:
                 file.write(f"host all all {self.trusted} trust\n")
 
     def start(self) -> None:
