@@ -255,6 +255,15 @@ def test_require_approval(tags: Any) -> None:
     assert Desk(**tags).submit().ask(text, "approve", "human:reviewer") is None
 
 
+def test_tags_of_any_row_that_a_foreign_writer_named_as_the_source_count() -> None:
+    desk = Desk()
+    note = desk.ledger.add("annotate", target=desk.source, tags=["security"])
+    desk.work = desk.ledger.add("commit", "human:reviewer", source=note)
+    desk.ledger.add("claim", commitment=desk.work)
+    assert desk.ask("constraints: {security: {require_approval: true}}\n", "close") == broken("require_approval")
+    assert desk.ask("constraints: {other: {require_approval: true}}\n", "close") is None
+
+
 def test_require_approval_refuses_a_close_as_a_duplicate_too() -> None:
     text = "constraints: {security: {require_approval: true}}\n"
     for tags, expected in ((["security"], broken("require_approval")), (["other"], None)):

@@ -62,7 +62,9 @@ def _own_key(store: LedgerStore) -> Path:
     return store.key_file
 
 
-@genesis_cmd.command("init", epilog="Example: troth genesis init --as human:reviewer")
+@genesis_cmd.command(
+    "init", short_help="Write a commented key to begin with.", epilog="Example: troth genesis init --as human:reviewer"
+)
 @click.argument("file", required=False, type=click.Path(path_type=Path))
 @actor_option
 @store_option
@@ -101,7 +103,7 @@ def init_cmd(file: Path | None, actor: str | None, store: str | None, as_json: b
 # show ----------------------------------------------------------------------------------------------------------
 
 
-@genesis_cmd.command("show", epilog="Example: troth genesis show --json")
+@genesis_cmd.command("show", short_help="Show the key in force.", epilog="Example: troth genesis show --json")
 @reading_options
 def show_cmd(store: str | None, as_json: bool) -> int:
     """Show the key in force, and whether the ledger has recorded it."""
@@ -252,7 +254,9 @@ def _safe(text: str, limit: int = 80) -> str:
 # validate ------------------------------------------------------------------------------------------------------
 
 
-@genesis_cmd.command("validate", epilog="Example: troth genesis validate draft.key")
+@genesis_cmd.command(
+    "validate", short_help="Name everything wrong with a key.", epilog="Example: troth genesis validate draft.key"
+)
 @click.argument("file", required=False, type=click.Path(path_type=Path))
 @reading_options
 def validate_cmd(file: Path | None, store: str | None, as_json: bool) -> int:
@@ -323,7 +327,9 @@ def _tell_invalid(error: TrothError, as_json: bool) -> int:
 # diff ----------------------------------------------------------------------------------------------------------
 
 
-@genesis_cmd.command("diff", epilog="Example: troth genesis diff draft.key")
+@genesis_cmd.command(
+    "diff", short_help="Tell what another key would change.", epilog="Example: troth genesis diff draft.key"
+)
 @click.argument("file", type=click.Path(path_type=Path))
 @reading_options
 def diff_cmd(file: Path, store: str | None, as_json: bool) -> int:
@@ -363,7 +369,9 @@ def _value(value: Any) -> str:
 # sign ----------------------------------------------------------------------------------------------------------
 
 
-@genesis_cmd.command("sign", epilog="Example: troth genesis sign --key example.com/my-ledger")
+@genesis_cmd.command(
+    "sign", short_help="Sign a key, beside it.", epilog="Example: troth genesis sign --key example.com/my-ledger"
+)
 @click.argument("file", required=False, type=click.Path(path_type=Path))
 @click.option("--key", "name", metavar="NAME", help="The key that signs; by default the only one you have.")
 @reading_options
@@ -400,7 +408,11 @@ def sign_cmd(file: Path | None, name: str | None, store: str | None, as_json: bo
 # explain -------------------------------------------------------------------------------------------------------
 
 
-@genesis_cmd.command("explain", epilog="Example: troth genesis explain agent:worker close --commitment cmt_e5f6g7h8")
+@genesis_cmd.command(
+    "explain",
+    short_help="Tell what decides about an operation.",
+    epilog="Example: troth genesis explain agent:worker close --commitment cmt_e5f6g7h8",
+)
 @click.argument("actor")
 @click.argument("op")
 @click.option("--commitment", metavar="ID", help="The commitment it is about; its state and tags decide too.")

@@ -139,7 +139,7 @@ class State:
     row that has it (``None``: a row without id). ``cited`` holds the captures that a commitment names as its
     source, ``dismissed`` the targets of dismissals. ``duplicates`` maps a commitment to those closed as its
     duplicates, ``untold`` to those of them that no note names yet; both hold ordered sets. ``tags`` holds the tags of
-    the captures that have any, ``genesis`` the latest genesis event (§16).
+    the rows that have any and are no commits, ``genesis`` the latest genesis event (§16).
     """
 
     commitments: dict[str, Commitment] = field(default_factory=dict)
@@ -162,8 +162,10 @@ class State:
 
     def tags_of(self, record: Commitment) -> tuple[str, ...]:
         """Return the tags that rules ask about: those of the commit and of its direct source (§16, Tiers)."""
-        lent = self.tags.get(record.source)
-        return record.tags if lent is None else tuple(dict.fromkeys((*record.tags, *lent)))
+        lent = self.tags.get(record.source, ())
+        if record.source in self.commitments:  # a foreign writer may name one as the source
+            lent = self.commitments[record.source].tags
+        return tuple(dict.fromkeys((*record.tags, *lent))) if lent else record.tags
 
     def depth_of(self, parents: Sequence[str]) -> int:
         """Return the causal depth of a row with these parents (§8 [D27])."""
@@ -343,7 +345,7 @@ class Replay:
         if row.id is None or row.id in state.signals:
             return
         op, payload, ts = value.get("op"), value.get("payload"), value.get("ts")
-        if op == "capture" and type(payload) is dict and payload.get("tags") and is_texts(payload["tags"]):
+        if op != "commit" and type(payload) is dict and "tags" in payload and is_texts(payload["tags"]):
             state.tags[row.id] = tuple(map(self._shared_text, payload["tags"]))
         share = self._share
         state.signals[row.id] = Signal(
