@@ -449,3 +449,13 @@ def test_large_hostile_texts_are_refused(raw: bytes) -> None:
     genesis, findings = check_genesis(raw)
     assert genesis is None
     assert findings
+
+
+def test_names_that_are_told_are_made_harmless() -> None:
+    hostile = (
+        IDENTITY + "actors: [{id: 'human:*', role: lead}]\npermissions: {\"lea\\ufeffd\": '*', \"le\\e[31mad\": '*'}\n"
+    )
+    _, findings = check_genesis(hostile.encode())
+    assert [found.path for found in findings] == ["$.actors[0].role"]
+    assert "\\ufeff" in findings[0].remedy
+    assert all(found.message.isprintable() and found.remedy.isprintable() for found in findings)

@@ -474,5 +474,5 @@ def _near(text: str, known: Any) -> str:
     names = [*known]
     near = difflib.get_close_matches(text, names, n=2)
     if near:
-        return f"Did you mean {' or '.join(near)}?"
+        return f"Did you mean {' or '.join(printable(name, 40) for name in near)}?"
     return f"Known are {', '.join(printable(name, 40) for name in names[:12])}."
