@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import os
+import signal
 import sys
-import time
 from pathlib import Path
 
 import pytest
 
 from support.observing import needs_observer
+from support.processes import assert_gone
 from troth.airlock.commands import TAIL_BYTES, run_in_sandbox, run_validator, told_of
 
 PYTHON = sys.executable
@@ -74,6 +75,17 @@ def test_what_goes_on_in_the_background_is_ended_and_holds_nobody_up(tmp_path: P
     ended = run_validator(python(script), tmp_path, {}, time_limit=60.0)
     assert ended.exit == 0
     assert_gone(int(ended.last_line))
+
+
+def test_what_left_its_group_holds_nobody_up(tmp_path: Path) -> None:
+    script = (
+        "import subprocess, sys\n"
+        "child = subprocess.Popen([sys.executable, '-c', 'import time; time.sleep(60)'], start_new_session=True)\n"
+        "print(child.pid, flush=True)\n"
+    )
+    ended = run_validator(python(script), tmp_path, {}, time_limit=30.0)
+    os.kill(int(ended.last_line), signal.SIGKILL)
+    assert ended.exit == 0
 
 
 def test_a_flood_is_read_and_forgotten(tmp_path: Path) -> None:
@@ -156,16 +168,3 @@ class TestInTheSandbox:
 
     def test_what_cannot_be_started_does_not_pass(self, root: Path) -> None:
         assert told_of(run_in_sandbox(["no-such-program"], root, {}))[0] is False
-
-
-def assert_gone(pid: int) -> None:
-    """A killed process is gone, or a zombie that waits for whoever adopted it."""
-    for _ in range(200):
-        try:
-            state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
-        except OSError:
-            return
-        if state in "ZX":
-            return
-        time.sleep(0.02)
-    raise AssertionError(f"{pid} goes on")

@@ -323,13 +323,14 @@ def test_a_key_that_became_invalid_stops_and_does_not_lose_the_submission(tmp_pa
 
 
 def test_a_broken_chain_stops(tmp_path: Path) -> None:
-    store = made(tmp_path)
+    store = made(tmp_path, validators={"suite": ["touch", "asked"]})
     _, submission = in_review(store)
     file = tmp_path / ".mentu" / "ledger.jsonl"
     file.write_bytes(file.read_bytes().replace(b'"seen"', b'"SEEN"'))
     report = Airlock(JsonlStore.open(tmp_path)).take(submission)
     assert (report.outcome, report.because.partition(":")[0]) == ("stopped", "E_CHAIN_BROKEN")
     assert len(file.read_bytes().splitlines()) == len(store.read().rows)
+    assert not (tmp_path / "asked").exists()
 
 
 def test_what_is_not_in_review_is_not_asked_about(tmp_path: Path) -> None:

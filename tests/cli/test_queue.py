@@ -17,6 +17,7 @@ import pytest
 from support.airlock import KEY, PERSON, WORKER, in_review, one_tier, settle, submit
 from support.airlock import workspace as made
 from support.ledgers import environment
+from support.processes import assert_gone
 from support.shell import Shell, make_shell
 from troth.airlock.queue import RISK_WORDS, RISKS
 from troth.airlock.validating import Airlock
@@ -352,6 +353,16 @@ def test_an_invalid_key_is_told_and_the_queue_still_read(troth: Shell, tmp_path:
     assert troth("queue", "run", "--json").json["error"]["detail"] == "genesis_invalid"
 
 
+def test_a_torn_last_line_is_no_obstacle(troth: Shell, tmp_path: Path) -> None:
+    settle(tmp_path, KEY, {"suite": FAIL})
+    commitment, _ = submitted(troth)
+    settle(tmp_path, None, {"suite": PASS})
+    with open(tmp_path / ".mentu" / "ledger.jsonl", "ab") as file:
+        file.write(b'{"id":"mem_')
+    assert troth("queue", "run", commitment, "--json").json["reports"][0]["outcome"] == "closed"
+    assert troth("verify").exit == 0
+
+
 def test_a_broken_chain_is_told_and_gives_exit_one(troth: Shell, tmp_path: Path) -> None:
     commitment, _ = submitted(troth)
     file = tmp_path / ".mentu" / "ledger.jsonl"
@@ -421,7 +432,10 @@ def test_run_without_tiers_says_so(troth: Shell) -> None:
     assert "waits: an approval is needed" in troth("queue", "run", commitment).out
 
 
-def test_a_process_killed_while_a_validator_works_leaves_it_in_review(troth: Shell, tmp_path: Path) -> None:
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT])
+def test_a_process_killed_while_a_validator_works_leaves_it_in_review(
+    troth: Shell, tmp_path: Path, number: signal.Signals
+) -> None:
     script = (
         "import os, time\nopen('asking', 'w').write(str(os.getpid()))\nos.rename('asking', 'asked')\ntime.sleep(60)\n"
     )
@@ -436,9 +450,12 @@ def test_a_process_killed_while_a_validator_works_leaves_it_in_review(troth: She
         if (tmp_path / "asked").exists():
             break
         time.sleep(0.02)
-    os.kill(process.pid, signal.SIGKILL)
+    os.kill(process.pid, number)
     process.wait(30)
-    os.kill(int((tmp_path / "asked").read_text()), signal.SIGKILL)  # nobody is left to end it
+    asked = int((tmp_path / "asked").read_text())
+    if number == signal.SIGKILL:
+        os.kill(asked, signal.SIGKILL)  # nobody is left to end it
+    assert_gone(asked)
     found = entry(troth, commitment)
     assert [one["result"] for one in found["validators"]] == ["unasked"]
     assert found["waits_for"] == "its validators, which were not asked to the end: suite"

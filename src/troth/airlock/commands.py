@@ -76,7 +76,7 @@ def run_validator(
     """Run a command to its end in the workspace's folder.
 
     Its process group is killed when the time is over, when it writes too much, when this program is told to end, and
-    after it ended: nothing that it started goes on.
+    after it ended. What left the group on purpose is not found; nobody waits for it.
 
     Args:
         argv: program and arguments.

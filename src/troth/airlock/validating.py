@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 from troth.airlock.tiers import Close, Failed, Result, outcome
 from troth.airlock.validators import NoReviews, ReviewFinder, Submitted, answer
 from troth.core.digests import sha256_hex
-from troth.core.errors import Refused, TrothError
+from troth.core.errors import DoesNotHold, Refused, TrothError
 from troth.core.instants import format_instant, parse_instant
 from troth.core.words import printable
 from troth.ledger.genesis import VALIDATOR
@@ -127,6 +127,9 @@ class Airlock:
             commitment, record = _reviewed(snapshot, submission)
             if record is None:
                 return _superseded(commitment, submission, None, (), "it is not in review any more")
+            if not writable(snapshot):
+                # Asking would be vain, and a validator's command is not started for nothing.
+                raise DoesNotHold("E_CHAIN_BROKEN", "the ledger does not verify, so no answer can be recorded")
             genesis = self.store.genesis()
             tier = None if genesis is None else genesis.tier_of(snapshot.state.tags_of(record))
             if tier is None:
@@ -135,7 +138,7 @@ class Airlock:
                 because = "a validator made this submission; its own validators were not started from within"
                 return Report(commitment, submission, tier.number, (), "stopped", because)
             submitted = submitted_of(snapshot, record, tier, self.store)
-            for name in tier.validators:
+            for name in dict.fromkeys(tier.validators):
                 self.tell(f"asking the validator {printable(name, 80)}")
                 result = answer(name, submitted, self.store.config, self.finder)
                 recorded.append(Recorded(result, self._record(submitted, result)))
@@ -226,6 +229,11 @@ class _MovedOn(Exception):
 
 class _KeyChanged(Exception):
     """The tier is not the one that was judged by any more."""
+
+
+def writable(snapshot: Snapshot) -> bool:
+    """Tell whether a writer would append to this ledger: a torn last line is no obstacle, it is set aside."""
+    return all(fault.fault == "torn_tail" for fault in snapshot.verification.faults)
 
 
 def _superseded(commitment: str, submission: str, tier: int | None, recorded: tuple[Recorded, ...], how: str) -> Report:

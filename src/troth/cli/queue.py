@@ -252,10 +252,11 @@ _NO_TIERS: Final = "The genesis key defines no tiers, so no validator is asked; 
 
 def _chosen(ledger: LedgerStore, genesis: Genesis | None, commitment: str | None) -> list[str]:
     """Return the submissions to take up."""
+    from troth.airlock.validating import writable
     from troth.stores.requests import resolve
 
     snapshot = ledger.read()
-    if not snapshot.verification.ok:
+    if not writable(snapshot):
         from troth.core.errors import DoesNotHold
 
         raise DoesNotHold(
