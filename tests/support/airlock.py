@@ -14,6 +14,7 @@ from troth.airlock.evidence import evidence_row
 from troth.ledger.operations import Candidate
 from troth.receipts.writing import build_receipt, self_pin
 from troth.stores.jsonl import JsonlStore
+from troth.stores.protocol import LedgerStore
 
 IDENTITY = "identity: {name: w, owner: human:reviewer}\n"
 WORKER = "agent:worker"
@@ -60,7 +61,7 @@ def workspace(
     return JsonlStore.open(root, **options)
 
 
-def committed(store: JsonlStore, *tags: str, by: str = WORKER) -> str:
+def committed(store: LedgerStore, *tags: str, by: str = WORKER) -> str:
     """A commitment with these tags, claimed."""
     source = store.append(Candidate("capture", PERSON, {"body": "seen"}))["id"]
     made = store.append(Candidate("commit", PERSON, {"body": "mend it", "source": source, "tags": list(tags)}))["id"]
@@ -68,12 +69,12 @@ def committed(store: JsonlStore, *tags: str, by: str = WORKER) -> str:
     return str(made)
 
 
-def shown(store: JsonlStore, by: str = WORKER) -> str:
+def shown(store: LedgerStore, by: str = WORKER) -> str:
     """A piece of evidence without a receipt."""
     return str(store.append(Candidate("capture", by, {"body": "done", "kind": "evidence"}))["id"])
 
 
-def submit(store: JsonlStore, commitment: str, evidence: str | None = None, by: str = WORKER, **meta: Any) -> str:
+def submit(store: LedgerStore, commitment: str, evidence: str | None = None, by: str = WORKER, **meta: Any) -> str:
     """A submit row, as the operation alone makes it: nothing is validated."""
     payload: dict[str, Any] = {"body": "done", "commitment": commitment, "evidence": evidence or shown(store, by)}
     if meta:
@@ -81,7 +82,7 @@ def submit(store: JsonlStore, commitment: str, evidence: str | None = None, by: 
     return str(store.append(Candidate("submit", by, payload))["id"])
 
 
-def in_review(store: JsonlStore, *tags: str) -> tuple[str, str]:
+def in_review(store: LedgerStore, *tags: str) -> tuple[str, str]:
     """A commitment in review with evidence that is a mere word; (commitment, submission)."""
     commitment = committed(store, *tags)
     return commitment, submit(store, commitment)
@@ -127,7 +128,7 @@ def failing(draft: Draft) -> None:
     draft.values["grade"]["results"][0]["exit"] = 1
 
 
-def captured(store: JsonlStore, run: str, commitment: str, digest: str, /, **meta: Any) -> str:
+def captured(store: LedgerStore, run: str, commitment: str, digest: str, /, **meta: Any) -> str:
     """The evidence row of a run, as `troth run` writes it; `meta` changes members of its meta."""
     row = evidence_row(
         run_id=run,
@@ -143,7 +144,7 @@ def captured(store: JsonlStore, run: str, commitment: str, digest: str, /, **met
     return str(store.append(row)["id"])
 
 
-def validations(store: JsonlStore) -> list[dict[str, Any]]:
+def validations(store: LedgerStore) -> list[dict[str, Any]]:
     """The answers on record: payload.meta of each, with id and target."""
     found = []
     for row in store.read().rows:
@@ -153,6 +154,6 @@ def validations(store: JsonlStore) -> list[dict[str, Any]]:
     return found
 
 
-def approvals(store: JsonlStore) -> list[dict[str, Any]]:
+def approvals(store: LedgerStore) -> list[dict[str, Any]]:
     """The approve rows."""
     return [row.value for row in store.read().rows if row.value["op"] == "approve"]
