@@ -161,15 +161,21 @@ class Server:
         return name
 
     def kill(self) -> None:
-        """End it as a crash would: nothing is written any more."""
+        """End it as a loss of power would: all of its processes at once, nothing is written any more."""
         assert self.process is not None
         data = self.folder / "data"
-        # The postmaster's children go with it: they see its pipe close; but a crash takes all at the same moment.
-        os.killpg(self.process.pid, signal.SIGSTOP)
-        os.killpg(self.process.pid, signal.SIGKILL)
+        self.process.send_signal(signal.SIGSTOP)  # so that no further ones are started
+        for pid in (*_working_in(data), self.process.pid):
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
         self.process.wait()
         self.process = None
-        _wait_for_children(data)
+        deadline = time.monotonic() + 20
+        while _working_in(data):
+            if time.monotonic() > deadline:
+                raise RuntimeError("a process of the server outlived it")
+            time.sleep(0.01)
+        (data / "postmaster.pid").unlink(missing_ok=True)
 
     def stop(self) -> None:
         """End it in order."""
@@ -183,18 +189,14 @@ class Server:
             self.process = None
 
 
-def _wait_for_children(data: Path) -> None:
-    """Wait until no process works in that cluster any more, so that another server may."""
-    deadline = time.monotonic() + 20
-    while time.monotonic() < deadline:
-        for entry in Path("/proc").glob("[0-9]*/cwd"):
-            with contextlib.suppress(OSError):
-                if entry.readlink() == data:
-                    break
-        else:
-            break
-        time.sleep(0.02)
-    (data / "postmaster.pid").unlink(missing_ok=True)
+def _working_in(data: Path) -> list[int]:
+    """Return the processes of the server of that cluster: they all work in its folder, and nobody else does."""
+    found = []
+    for entry in Path("/proc").glob("[0-9]*/cwd"):
+        with contextlib.suppress(OSError):
+            if entry.readlink() == data:
+                found.append(int(entry.parent.name))
+    return found
 
 
 def _environment() -> dict[str, str]:
