@@ -476,6 +476,21 @@ def test_the_same_candidates_give_the_same_bytes(
         assert one.read().head == other.read().head
         assert one.read().state.digest() == other.read().state.digest()
         assert [r.value for r in one.read().rows] == [r.value for r in other.read().rows]
+        assert leaves(one) == leaves(other)
+        assert standings(one) == standings(other)
+
+
+def leaves(store: LedgerStore) -> list[bytes]:
+    """Return the leaves of the ledger's Merkle tree."""
+    found: list[bytes] = []
+    store.verify(leaves=found.extend)
+    return found
+
+
+def standings(store: LedgerStore) -> list[Any]:
+    """Return the confidence of every signal."""
+    snapshot = store.read(trust=True)
+    return [snapshot.trust.standing(name) for name in snapshot.state.signals]
 
 
 @needs_postgres
