@@ -16,7 +16,7 @@ import pytest
 
 from stores.test_concurrency import Worker
 from support.houses import DatabaseHouse, row
-from support.postgres import DURABLE, Server, needs_postgres, new_folder, own_server, shared_server
+from support.postgres import DURABLE, Server, needs_postgres, new_folder, own_server, shared_server, until
 from support.proxy import Fault, Proxy
 from troth.core.errors import Busy, NotEstablished, TrothError
 from troth.ledger.operations import Candidate
@@ -223,6 +223,27 @@ def test_a_connection_ended_in_mid_append_records_nothing(house: DatabaseHouse) 
     assert attempt(store)[1] is None
 
 
+def test_no_other_connection_takes_the_place_of_the_one_that_holds_the_ledger(house: DatabaseHouse) -> None:
+    store, other = house.open(), house.open(random_hex=lambda count: "cd" * count)
+    row(store, "capture")
+
+    def build(snapshot: Snapshot) -> Candidate:
+        _end(house)
+        with pytest.raises(Busy):
+            list(snapshot.rows)  # by now the store knows
+        row(other, "capture")  # nobody holds the ledger any more
+        for ask in (lambda: list(snapshot.rows), store.verify, store.ruling):
+            with pytest.raises(Busy):
+                ask()
+        return Candidate("capture", "agent:worker", {"body": "never"})
+
+    with pytest.raises(Busy) as caught:
+        store.append_with(build)
+    assert (caught.value.code, caught.value.detail) == ("E_STORE_LOST", "not_recorded")
+    assert bodies(house) == {"b": 2}
+    assert attempt(store)[1] is None
+
+
 @pytest.fixture(scope="module")
 def durable() -> Iterator[Server]:
     with own_server(DURABLE) as server:
@@ -239,24 +260,32 @@ def test_a_connection_ended_in_mid_commit_is_found_out(durable: Server) -> None:
         def standby(name: str) -> None:
             conn.execute(f"ALTER SYSTEM SET synchronous_standby_names = '{name}'".encode())
             conn.execute("SELECT pg_reload_conf()")
-            while conn.execute("SHOW synchronous_standby_names").fetchone() != (name,):
-                time.sleep(0.01)
+            until(lambda: conn.execute("SHOW synchronous_standby_names").fetchone() == (name,))
 
         waiting = "SELECT pid FROM pg_stat_activity WHERE wait_event = 'SyncRep' AND application_name = 'troth'"
+        ended: list[int] = []
 
         def end_it() -> None:
-            while not (found := conn.execute(waiting).fetchall()):
+            deadline = time.monotonic() + 30
+            while not (found := conn.execute(waiting).fetchall()) and time.monotonic() < deadline:
                 time.sleep(0.01)
+            for (pid,) in found:
+                conn.execute("SELECT pg_terminate_backend(%s)", (pid,))
+                ended.append(pid)
             standby("")
-            conn.execute("SELECT pg_terminate_backend(%s)", found[0])
 
         standby("nobody")
         helper = threading.Thread(target=end_it)
         helper.start()
-        body, refusal = attempt(store)
+        bodies_ = []
+        while helper.is_alive():  # the setting reaches the server's processes one after the other
+            body, refusal = attempt(store)
+            assert refusal is None
+            bodies_.append(body)
         helper.join()
-    assert refusal is None
-    assert Counter(one.value["payload"]["body"] for one in store.read().rows)[body] == 1
+    assert len(ended) == 1
+    found = Counter(one.value["payload"]["body"] for one in store.read().rows)
+    assert [found[body] for body in bodies_] == [1] * len(bodies_)
     assert store.verify().ok
 
 
@@ -279,8 +308,7 @@ def test_the_server_dies_and_comes_back_while_two_processes_append(durable: Serv
     for ear in ears:
         ear.start()
     for turn in range(crashes):
-        while min(len(said) for said in heard) < each * (turn + 1) // (crashes + 2):
-            time.sleep(0.005)
+        until(lambda part=turn + 1: min(len(said) for said in heard) >= each * part // (crashes + 2))
         durable.kill()
         durable.start()
     for ear in ears:

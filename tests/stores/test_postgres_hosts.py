@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 
 from stores.test_concurrency import Worker
-from support.postgres import DURABLE, Server, needs_postgres, own_server
+from support.postgres import DURABLE, Server, needs_postgres, own_server, until
 from troth.stores.opening import open_store
 from troth.stores.postgres.creating import create_ledger
 
@@ -176,8 +176,7 @@ def test_a_link_is_cut_in_mid_append_while_the_other_host_goes_on(net: Net, cuts
     for ear in ears:
         ear.start()
     for turn in range(cuts):
-        while len(heard[0]) < each * (turn + 1) // (cuts + 2):
-            time.sleep(0.005)
+        until(lambda part=turn + 1: len(heard[0]) >= each * part // (cuts + 2))
         net.link(0, "down")
         time.sleep(2.5)  # longer than a silent link is waited for, so that both ends give up
         net.link(0, "up")

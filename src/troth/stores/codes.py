@@ -23,8 +23,8 @@ CODES: Final[dict[str, str]] = {
     "E_STORE_SCHEMA": "The database holds no ledger yet, or one of another version; the message says what to do.",
     "E_STORE_REFUSED": "The database does not let this user do it; the message has its reason, the detail its code.",
     "E_STORE_LOST": "The database cannot be reached, or the connection broke; nothing was recorded, so try again.",
-    "E_OUTCOME_UNKNOWN": "The connection broke while a row was committed and the database cannot be asked what became "
-    "of it; look with `troth log` before you try again.",
+    "E_OUTCOME_UNKNOWN": "The connection broke during a COMMIT and the database cannot be asked what became of it; "
+    "look with `troth log` before you try again.",
     "E_BUSY": "Another writer has held the ledger for ten seconds; try again.",
 }
 """Code -> sentence. The protocol's own codes stand in :mod:`troth.ledger.codes`."""

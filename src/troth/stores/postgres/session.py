@@ -90,9 +90,17 @@ class Session:
         return Place(file=self.address.shown)
 
     def connected(self, deadline: float | None = None) -> psycopg.Connection[Any]:
-        """Return the connection, a new one where there is none or the old one broke."""
+        """Return the connection, a new one where there is none or the old one broke.
+
+        Raises:
+            Busy: ``E_STORE_LOST``; nobody answers, or the connection broke that holds the ledger: another one would
+                not hold it.
+            Refused: the database does not let us in, or holds no such ledger.
+        """
         if self._conn is not None and not self._conn.closed:
             return self._conn
+        if self.held is not None:
+            raise self._lost("it was closed")
         self._conn = None
         conn = connect(self.address, deadline)
         try:
@@ -200,6 +208,22 @@ class Session:
             with conn.cursor(binary=True) as cursor:
                 return cursor.execute(query.encode(), parameters).fetchall()
 
+    def commit_unmarked(self) -> None:
+        """Commit what carries no token and may be written twice without harm.
+
+        Raises:
+            NotEstablished: ``E_OUTCOME_UNKNOWN`` when the answer does not come.
+        """
+        try:
+            self._commit()
+        except _Unanswered as broken:
+            raise NotEstablished(
+                "E_OUTCOME_UNKNOWN",
+                f"the connection broke before the database answered: {broken}",
+                place=self.place(),
+                remedy="Do it again; what is done already is not done twice.",
+            ) from None
+
     def commit(self, line: int, token: uuid.UUID) -> bool:
         """Commit what was written, and know that it is.
 
@@ -241,6 +265,7 @@ class Session:
             Busy: ``E_STORE_LOST``; it is not.
             NotEstablished: ``E_OUTCOME_UNKNOWN``; the database could not be asked in time.
         """
+        self.held = None
         deadline = time.monotonic() + self._wait
         while True:
             try:
@@ -262,13 +287,16 @@ class Session:
                     self._unknown(why, fault)
                 time.sleep(0.05)
         if found is None:
-            raise Busy(
-                "E_STORE_LOST",
-                f"the connection to the database broke: {why}",
-                place=self.place(),
-                remedy="Nothing was recorded; try again.",
-                detail="not_recorded",
-            )
+            raise self._lost(why)
+
+    def _lost(self, why: str) -> Busy:
+        return Busy(
+            "E_STORE_LOST",
+            f"the connection to the database broke: {why}",
+            place=self.place(),
+            remedy="Nothing was recorded; try again.",
+            detail="not_recorded",
+        )
 
     def _unknown(self, why: str, fault: TrothError) -> NoReturn:
         raise NotEstablished(

@@ -240,6 +240,7 @@ class PostgresStore:
 
         Raises:
             Refused: ``E_CONSTRAINT_VIOLATED`` (``genesis_invalid``) for an invalid key, ``E_STORE_REFUSED``.
+            NotEstablished: ``E_OUTCOME_UNKNOWN``; doing it again does no harm.
         """
         ruling = ruling_of(key, signature=signature, signers=self.config.genesis_signers)
         if ruling.error is not None:
@@ -254,7 +255,7 @@ class PostgresStore:
                 "INSERT INTO troth.constitutions (workspace, number, data, signature) VALUES (%s, %s, %s, %s)",
                 (held.id, last[0] + 1, key, signature),
             )
-            conn.execute("COMMIT")
+            self._session.commit_unmarked()
             return True
 
     # Writing ---------------------------------------------------------------------------------------------------
@@ -397,9 +398,8 @@ class PostgresStore:
 
     def _snapshot(self, memory: Memory, held: Held) -> Snapshot:
         found = memory.verification(held)
-        return Snapshot(
-            DatabaseRows(self._session.fetch, held.id, memory.line, memory.count), memory.replay.state, lambda: found
-        )
+        rows = DatabaseRows(self._session.fetch, held.id, memory.line, memory.count)
+        return Snapshot(rows, memory.replay.state, lambda: found, lambda: memory.trust(rows))
 
 
 def local_space() -> places.Workspace | None:
