@@ -133,6 +133,17 @@ def test_an_open_store_sees_what_others_write(house: House) -> None:
     assert all(one.verify().ok for one in stores)
 
 
+def test_a_ledger_is_read_while_it_is_verified(house: House) -> None:
+    row(house.open(), "capture")
+    store = house.open(random_hex=lambda count: "cd" * count)
+    seen: list[int] = []
+    found = store.verify(progress=lambda done, total: seen.append(len(store.read().rows)))
+    assert found.ok
+    assert set(seen) == {1}
+    row(store, "capture")
+    assert store.verify().total == 2
+
+
 def test_a_closed_store_opens_again(store: LedgerStore) -> None:
     row(store, "capture")
     store.close()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import threading
 import time
 import uuid
@@ -58,8 +59,8 @@ class Session:
         name: the workspace in it.
         wait_seconds: how long a writer waits for others, and for a database that went away in mid-commit.
 
-    ``id`` is the workspace's number, ``held`` its entry while this session holds the ledger against other writers,
-    and ``threads`` keeps threads that share the session apart.
+    ``id`` is the workspace's number, ``held`` its entry as the transaction that is open sees it, and ``threads`` keeps
+    threads that share the session apart.
     """
 
     def __init__(self, address: Address, name: str, wait_seconds: float) -> None:
@@ -70,6 +71,7 @@ class Session:
         self.threads = threading.RLock()
         self._wait = wait_seconds
         self._conn: psycopg.Connection[Any] | None = None
+        self._cursors = itertools.count()
 
     def close(self) -> None:
         """Close the connection; the next use makes another one."""
@@ -93,8 +95,8 @@ class Session:
         """Return the connection, a new one where there is none or the old one broke.
 
         Raises:
-            Busy: ``E_STORE_LOST``; nobody answers, or the connection broke that holds the ledger: another one would
-                not hold it.
+            Busy: ``E_STORE_LOST``; nobody answers, or the connection of an open transaction broke: another one
+                would see something else, and hold nothing.
             Refused: the database does not let us in, or holds no such ledger.
         """
         if self._conn is not None and not self._conn.closed:
@@ -160,7 +162,11 @@ class Session:
                 yield self.held  # whoever decides on a row while the ledger is held may read it
                 return
             with self._rolled_back():
-                yield self._begin(_READING, "troth.workspaces WHERE id = %s")
+                self.held = self._begin(_READING, "troth.workspaces WHERE id = %s")
+                try:
+                    yield self.held
+                finally:
+                    self.held = None
 
     @contextmanager
     def writing(self) -> Iterator[Held]:
@@ -170,10 +176,9 @@ class Session:
         """
         with self._rolled_back():
             milliseconds = max(1, int(self._wait * 1000))
-            held = self._begin(f"{_WRITING}; SET LOCAL lock_timeout = {milliseconds}", "troth.hold(%s)")
-            self.held = held
+            self.held = self._begin(f"{_WRITING}; SET LOCAL lock_timeout = {milliseconds}", "troth.hold(%s)")
             try:
-                yield held
+                yield self.held
             finally:
                 self.held = None
 
@@ -194,7 +199,7 @@ class Session:
 
     def stream(self, after: int) -> Iterator[list[tuple[int, bytes]]]:
         """Yield (line, bytes) behind a line in batches, in the transaction that is open."""
-        with self.current().cursor(name="troth_rows", binary=True) as cursor:
+        with self.current().cursor(name=f"troth_{next(self._cursors)}", binary=True) as cursor:
             cursor.execute(ROWS.encode(), (self.id, after))
             limit = FIRST
             while batch := cursor.fetchmany(limit):
