@@ -45,6 +45,9 @@ WARNINGS_SHOWN: Final = 20
 ANOMALIES_SHOWN: Final = 20
 """Rows without effect printed one by one for a person; --json has them all."""
 
+NAMING_SHOWN: Final = 10
+"""Rows that name another, printed for a person."""
+
 _EXPECTED: Final = re.compile(r"([0-9a-f]{64})(?::([0-9]{1,15}))?\Z")
 _NOT_ANCHORED: Final = (
     "The tail is not anchored: rows cut off the end would not show. Keep this outside the ledger for next time:"
@@ -342,6 +345,7 @@ def show_cmd(identifier: str, at: str | None, store: str | None, as_json: bool) 
     validations = validations_in(about, without_effect)
     decisions = decisions_in(about, without_effect)
     anomaly = next((found for found in snapshot.state.anomalies if found.line == row.line), None)
+    naming = _naming(snapshot, row, frozenset(without_effect))
     if as_json:
         emit_json(
             {
@@ -349,10 +353,12 @@ def show_cmd(identifier: str, at: str | None, store: str | None, as_json: bool) 
                 "line": row.line,
                 "signal": row.value,
                 "commitment": commitment_json(record) if record is not None else None,
-                "history": [_brief(other) for other in about],
+                "history": [brief_of(other) for other in about],
                 "validations": [dict(one) for one in validations],
                 "decisions": [dict(one) for one in decisions],
                 "anomaly": anomaly.as_json() if anomaly is not None else None,
+                "children": [one["id"] for one in naming if "parent" in one["via"]],
+                "named_by": naming,
                 "trust": trust_json(snapshot, row, instant),
                 "warnings": [warning.as_json() for warning in governed],
             }
@@ -374,9 +380,28 @@ def show_cmd(identifier: str, at: str | None, store: str | None, as_json: bool) 
         for one in decisions:
             say(f"decided: {decision_line(one)}")
         for other in about:
-            say(f"  {_line_of(other)}")
+            say(f"  {line_of(other)}")
+    for one in naming[:NAMING_SHOWN]:
+        say(f"named by {printable(one['id'] or '-', 80)}: {', '.join(printable(way, 40) for way in one['via'])}")
+    if len(naming) > NAMING_SHOWN:
+        say(f"and by {len(naming) - NAMING_SHOWN} more rows; `troth impact` follows them")
     tell_trust(snapshot, row, instant)
     return 0
+
+
+def _naming(snapshot: Snapshot, row: Row, without_effect: frozenset[int]) -> list[dict[str, Any]]:
+    """Return the rows that name one, in file order, and how; steps of a commitment are its history and left out."""
+    from troth.ledger.graph import graph_of
+
+    if row.id is None or snapshot.state.signals[row.id].line != row.line:
+        return []
+    graph = graph_of(snapshot.rows, snapshot.state.signals, without_effect)
+    ways: dict[int, list[str]] = {}
+    for edge in graph.naming(row.line):
+        if edge.via != "step":
+            ways.setdefault(edge.citer, []).append(edge.relation or edge.via)
+    names = {signal.line: name for name, signal in snapshot.state.signals.items() if signal.line in ways}
+    return [{"line": line, "id": names.get(line), "via": sorted(set(ways[line]))} for line in sorted(ways)]
 
 
 def row_meant(snapshot: Snapshot, written: str) -> Row:
@@ -416,7 +441,8 @@ def _payload_text(row: Row, name: str) -> str | None:
     return text if isinstance(text, str) else None
 
 
-def _brief(row: Row) -> dict[str, Any]:
+def brief_of(row: Row) -> dict[str, Any]:
+    """Return a row as lists show it in JSON."""
     return {
         "line": row.line,
         "id": row.id,
@@ -428,7 +454,8 @@ def _brief(row: Row) -> dict[str, Any]:
     }
 
 
-def _line_of(row: Row) -> str:
+def line_of(row: Row) -> str:
+    """Return a row as lists show it to a person."""
     body = printable(_payload_text(row, "body") or "", 72)
     words = (str(row.value.get("ts")), str(row.value.get("actor")), str(row.op), row.id or "-")
     return "  ".join([*(printable(word, 80) for word in words), body])
@@ -457,7 +484,7 @@ def log_cmd(count: int, store: str | None, as_json: bool) -> int:
     tell_broken(snapshot.verification)
     _warn(governed)
     for row in rows:
-        say(_line_of(row))
+        say(line_of(row))
     if not rows:
         say("No rows yet.")
     return 0

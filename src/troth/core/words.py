@@ -26,3 +26,17 @@ def printable(text: str, limit: int = 2000) -> str:
 def command_line(argv: Sequence[str], limit: int = 300) -> str:
     """Return an argument vector as a shell would take it, made harmless and cut."""
     return printable(shlex.join(argv), limit)
+
+
+_CHARTED = frozenset("_-:. /,()")
+
+
+def charted(text: str, limit: int = 80) -> str:
+    """Return text for a label of a Mermaid chart: letters and digits of any script and what means nothing there.
+
+    Everything else becomes ``?``, so that no quote, bracket, entity, markup or address of others gets into the chart.
+    """
+    if len(text) > limit:
+        text = text[: limit - 1] + "…"
+    kept = "".join(char if char.isalnum() or char in _CHARTED or char == "…" else "?" for char in text)
+    return kept.replace("//", "/ /")
