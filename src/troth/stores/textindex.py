@@ -14,6 +14,7 @@ import secrets
 import stat
 import time
 from collections.abc import Iterator
+from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
@@ -235,20 +236,15 @@ def _add(database: sqlite3.Connection, fd: int, found: Identity, covered: _Cover
         words.clear()
         places.clear()
 
-    tokens: dict[tuple[str, str], str] = {}
+    token = lru_cache(_BATCH)(_token)  # the same few fields come again and again
     for raw, terminated in physical_lines(fd, start, found[2]):
         if not terminated:
             raise Unusable
         line += 1
         row = _parsed(raw, line)
         if row is not None:
-            facets = facets_of(row.value)
-            for facet in facets:
-                if facet not in tokens:
-                    if len(tokens) > _BATCH:
-                        tokens.clear()
-                    tokens[facet] = _token(*facet)
-            words.append((line, " ".join(words_of(body_of(row.value))), " ".join([tokens[one] for one in facets])))
+            facets = " ".join([token(*facet) for facet in facets_of(row.value)])
+            words.append((line, " ".join(words_of(body_of(row.value))), facets))
             places.append((line, start))
             if len(words) >= _BATCH:
                 send()
