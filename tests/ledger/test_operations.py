@@ -27,6 +27,7 @@ from troth.core.canonical import row_bytes
 from troth.core.errors import Refused
 from troth.ledger.chain import verify_lines
 from troth.ledger.codes import CODES, DETAILS
+from troth.ledger.fields import OPS, REQUIRED_PAYLOAD
 from troth.ledger.operations import Candidate
 from troth.ledger.replay import Replay, State
 from troth.ledger.rows import parse_row, row_of
@@ -219,7 +220,20 @@ def test_the_citation_gate(op: str, kind: str) -> None:
     bare = candidate(op, members=cited, kind=kind, target=WORLD.seen, refs=[WORLD.seen])
     assert outcome(bare, STATE) == ("E_CITATION_REQUIRED", None)
     assert outcome(replace(bare, trace={"parent": []}), STATE) == ("E_CITATION_REQUIRED", None)
+    assert outcome(replace(bare, trace={"children": [WORLD.seen], "causalDepth": 1}), STATE) == (
+        "E_CITATION_REQUIRED",
+        None,
+    )
     assert outcome(replace(bare, trace={"parent": [WORLD.seen]}), STATE) is None
+
+
+@pytest.mark.parametrize("kind", ["finding", "step_result", "learning"])
+@pytest.mark.parametrize("op", sorted(set(OPS) - {"capture", "annotate"}))
+def test_other_operations_have_no_kind_that_could_pass_the_gate(op: str, kind: str) -> None:
+    named = {"commitment": WORLD.claimed, "source": WORLD.seen, "evidence": WORLD.seen}
+    asked = candidate(op, kind=kind, **{name: named[name] for name in REQUIRED_PAYLOAD[op] if name in named})
+    for trace in (None, {"parent": [WORLD.seen]}):
+        assert outcome(replace(asked, trace=trace), STATE) == ("E_CONSTRAINT_VIOLATED", "bad_value")
 
 
 # --- step 9

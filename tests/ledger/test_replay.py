@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ledger.building import Ledger, lines, reviewed, verify_and_replay
+from troth.ledger.fields import OPS
 from troth.ledger.machine import COLUMNS
 from troth.ledger.replay import Replay, State, replay
 from troth.ledger.rows import parse_row, row_of
@@ -281,6 +282,22 @@ def test_the_citation_gate_wants_a_parent_of_any_name() -> None:
     assert one_row({"sourceIds": ["mem_00000001"]}, op="capture", kind="finding", refs=["mem_00000001"]) == [
         (4, "E_CITATION_REQUIRED", None)
     ]
+
+
+@pytest.mark.parametrize("kind", ["finding", "step_result", "learning"])
+@pytest.mark.parametrize("op", OPS)
+def test_the_citation_gate_in_replay_is_for_every_operation(op: str, kind: str) -> None:
+    named = ("mem_00000001", "cmt_00000002")
+    beside = {
+        "relations": [{"type": "cites", "targetId": name} for name in named],
+        "sourceIds": list(named),
+        "trace": {"parent": [], "children": list(named)},
+    }
+    ungated = one_row({}, op=op)
+    gated = [(4, "E_CITATION_REQUIRED", None)]
+    assert one_row({}, op=op, kind=kind) == gated
+    assert one_row(beside, op=op, kind=kind, refs=list(named)) == gated
+    assert one_row({"trace": {"parent": ["mem_00000001"]}}, op=op, kind=kind) == ungated
 
 
 def test_an_anomalous_commit_makes_no_record() -> None:

@@ -345,7 +345,7 @@ def show_cmd(identifier: str, at: str | None, store: str | None, as_json: bool) 
     validations = validations_in(about, without_effect)
     decisions = decisions_in(about, without_effect)
     anomaly = next((found for found in snapshot.state.anomalies if found.line == row.line), None)
-    naming = _naming(snapshot, row, frozenset(without_effect))
+    naming = _naming(snapshot, row)
     if as_json:
         emit_json(
             {
@@ -389,19 +389,11 @@ def show_cmd(identifier: str, at: str | None, store: str | None, as_json: bool) 
     return 0
 
 
-def _naming(snapshot: Snapshot, row: Row, without_effect: frozenset[int]) -> list[dict[str, Any]]:
-    """Return the rows that name one, in file order, and how; steps of a commitment are its history and left out."""
-    from troth.ledger.graph import graph_of
+def _naming(snapshot: Snapshot, row: Row) -> list[dict[str, Any]]:
+    """Return the rows that name one, in file order, and how."""
+    from troth.ledger.graph import naming
 
-    if row.id is None or snapshot.state.signals[row.id].line != row.line:
-        return []
-    graph = graph_of(snapshot.rows, snapshot.state.signals, without_effect)
-    ways: dict[int, list[str]] = {}
-    for edge in graph.naming(row.line):
-        if edge.via != "step":
-            ways.setdefault(edge.citer, []).append(edge.relation or edge.via)
-    names = {signal.line: name for name, signal in snapshot.state.signals.items() if signal.line in ways}
-    return [{"line": line, "id": names.get(line), "via": sorted(set(ways[line]))} for line in sorted(ways)]
+    return [{"line": other.line, "id": other.id, "via": ways} for other, ways in naming(snapshot.rows, row.id or "")]
 
 
 def row_meant(snapshot: Snapshot, written: str) -> Row:

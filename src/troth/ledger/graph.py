@@ -310,6 +310,21 @@ def graph_of(rows: Iterable[Row], signals: Mapping[str, Signal], without_effect:
     return graph
 
 
+def naming(rows: Iterable[Row], identifier: str) -> Iterator[tuple[Row, list[str]]]:
+    """Yield the rows that name one by its id, in file order, and how: types of relations, else of :data:`VIA`.
+
+    A single question needs no graph. Steps of a commitment are its history and left out.
+    """
+    for row in rows:
+        ways = {
+            relation or VIA[code]
+            for code, name, relation in _references(row.value)
+            if name == identifier and code != _STEP
+        }
+        if ways:
+            yield row, sorted(ways)
+
+
 def _references(value: dict[str, Any]) -> Iterator[tuple[int, str, str | None]]:
     """Yield every reference of a row with its code and, of a relation, the type; what has no such form is none."""
     payload, written_op = value.get("payload"), value.get("op")

@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Final
+from typing import Any
 
+from troth.core.words import charted
 from troth.ledger.confidence import Edge, Trust, current
 from troth.ledger.trust_edges import DOUBT, VIA
-
-_PLAIN: Final = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-:. /,()")
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,14 +155,10 @@ def mermaid(graph: Graph) -> Iterator[str]:
     yield "flowchart TD"
     for line in graph.lines:
         standing = graph.trust.at_line(line)
-        yield f'    {number[line]}["{_label(graph.name(line))} {standing.effective:.4g}"]'
+        yield f'    {number[line]}["{charted(graph.name(line))} {standing.effective:.4g}"]'
     for edge in graph.edges:
         weight = f"{'-' if edge.kind == DOUBT else '+'}{edge.weight:.4g} "
         counts = edge.number in graph.counted
         label = f"{weight if counts else ''}{VIA[edge.via]}"
         arrow = f'-->|"{label}"|' if counts else f'-.->|"{label}"|'
         yield f"    {number[edge.citer]} {arrow} {number[edge.target]}"
-
-
-def _label(text: str) -> str:
-    return "".join(char if char in _PLAIN else "?" for char in text[:80])
