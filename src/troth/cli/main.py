@@ -37,6 +37,7 @@ COMMANDS: Final[dict[str, tuple[str, str]]] = {
     "find": ("troth.cli.find", "Find signals by words and fields."),
     "import": ("troth.cli.ledger", "Bring version 1 rows into a new ledger."),
     "genesis": ("troth.cli.genesis", "Write, check and explain the workspace's constitution."),
+    "okf": ("troth.cli.okf", "Read, check, write and ingest knowledge bundles."),
     "run": ("troth.cli.run", "Run an agent under observation and write its receipt."),
     "runs": ("troth.cli.run", "List runs and what became of them."),
     "grade": ("troth.cli.grade", "Run a contract's acceptance commands on a tree."),

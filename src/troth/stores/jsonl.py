@@ -314,7 +314,12 @@ class JsonlStore:
     # Writing ---------------------------------------------------------------------------------------------------
 
     def append(
-        self, candidate: Candidate, *, engine_trust: dict[str, Any] | None = None, seen: str | None = None
+        self,
+        candidate: Candidate,
+        *,
+        engine_trust: dict[str, Any] | None = None,
+        seen: str | None = None,
+        okf_ingest: bool = False,
     ) -> dict[str, Any]:
         """Append one row and return it, complete, once it is on the disk.
 
@@ -322,19 +327,21 @@ class JsonlStore:
             candidate: what to record.
             engine_trust: measured by the engine, never supplied by a caller of the tool.
             seen: the head digest the caller last saw; another one gives the note ``blind_write`` (§7).
+            okf_ingest: the caller is the ingest of knowledge bundles, with relation types of its own (§8, §13).
 
         Raises:
             Refused: with the codes of ledger spec §5; nothing was written.
             DoesNotHold: ``E_CHAIN_BROKEN``.
             Busy: the lock was held for ten seconds.
         """
-        return self.append_with(lambda _: (candidate, engine_trust), seen=seen)
+        return self.append_with(lambda _: (candidate, engine_trust), seen=seen, okf_ingest=okf_ingest)
 
     def append_with(
         self,
         build: Callable[[Snapshot], Candidate | tuple[Candidate, dict[str, Any] | None]],
         *,
         seen: str | None = None,
+        okf_ingest: bool = False,
     ) -> dict[str, Any]:
         """Append the row that ``build`` decides on while the lock is held; see :meth:`append`."""
         with self._threads, self._lock, self._one_ruling():
@@ -345,7 +352,14 @@ class JsonlStore:
                     self.notify(Note("blind_write", f"blind_write: the ledger moved on; its head is {snapshot.head}"))
                 built = build(snapshot)
                 candidate, trust = built if isinstance(built, tuple) else (built, None)
-                rows = self._govern(candidate, snapshot, trust, sound=memory.sound, last_hash=memory.last_hash)
+                rows = self._govern(
+                    candidate,
+                    snapshot,
+                    trust,
+                    sound=memory.sound,
+                    last_hash=memory.last_hash,
+                    okf_ingest=okf_ingest,
+                )
                 self._write(memory, rows)
             except OSError as fault:
                 self._memory = None
@@ -415,7 +429,14 @@ class JsonlStore:
     # Inside ----------------------------------------------------------------------------------------------------
 
     def _govern(
-        self, candidate: Candidate, snapshot: Snapshot, trust: dict[str, Any] | None, *, sound: bool, last_hash: str
+        self,
+        candidate: Candidate,
+        snapshot: Snapshot,
+        trust: dict[str, Any] | None,
+        *,
+        sound: bool,
+        last_hash: str,
+        okf_ingest: bool = False,
     ) -> list[dict[str, Any]]:
         return govern(
             candidate,
@@ -427,6 +448,7 @@ class JsonlStore:
             now=self._clock(),
             random_hex=self._random_hex,
             engine_trust=trust,
+            okf_ingest=okf_ingest,
         )
 
     def _refresh(self) -> Memory:

@@ -92,7 +92,12 @@ class LedgerStore(Protocol):
         """Return what ``status`` tells."""
 
     def append(
-        self, candidate: Candidate, *, engine_trust: dict[str, Any] | None = None, seen: str | None = None
+        self,
+        candidate: Candidate,
+        *,
+        engine_trust: dict[str, Any] | None = None,
+        seen: str | None = None,
+        okf_ingest: bool = False,
     ) -> dict[str, Any]:
         """Append one row and return it, complete, once it is durable (ledger spec §5)."""
 
@@ -101,6 +106,7 @@ class LedgerStore(Protocol):
         build: Callable[[Snapshot], Candidate | tuple[Candidate, dict[str, Any] | None]],
         *,
         seen: str | None = None,
+        okf_ingest: bool = False,
     ) -> dict[str, Any]:
         """Append the row that ``build`` decides on while nobody else can write."""
 

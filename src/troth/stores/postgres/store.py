@@ -261,7 +261,12 @@ class PostgresStore:
     # Writing ---------------------------------------------------------------------------------------------------
 
     def append(
-        self, candidate: Candidate, *, engine_trust: dict[str, Any] | None = None, seen: str | None = None
+        self,
+        candidate: Candidate,
+        *,
+        engine_trust: dict[str, Any] | None = None,
+        seen: str | None = None,
+        okf_ingest: bool = False,
     ) -> dict[str, Any]:
         """Append one row and return it, complete, once the database has committed it.
 
@@ -269,6 +274,7 @@ class PostgresStore:
             candidate: what to record.
             engine_trust: measured by the engine, never supplied by a caller of the tool.
             seen: the head digest the caller last saw; another one gives the note ``blind_write`` (§7).
+            okf_ingest: the caller is the ingest of knowledge bundles, with relation types of its own (§8, §13).
 
         Raises:
             Refused: with the codes of ledger spec §5, or those of the database; nothing was written.
@@ -276,13 +282,14 @@ class PostgresStore:
             Busy: ``E_BUSY``, ``E_STORE_LOST``; nothing was written.
             NotEstablished: ``E_OUTCOME_UNKNOWN``.
         """
-        return self.append_with(lambda _: (candidate, engine_trust), seen=seen)
+        return self.append_with(lambda _: (candidate, engine_trust), seen=seen, okf_ingest=okf_ingest)
 
     def append_with(
         self,
         build: Callable[[Snapshot], Candidate | tuple[Candidate, dict[str, Any] | None]],
         *,
         seen: str | None = None,
+        okf_ingest: bool = False,
     ) -> dict[str, Any]:
         """Append the row that ``build`` decides on while this store holds the ledger; see :meth:`append`."""
         with self._session.threads:
@@ -296,7 +303,14 @@ class PostgresStore:
                 built = build(snapshot)
                 candidate, trust = built if isinstance(built, tuple) else (built, None)
                 found = snapshot.verification
-                rows = self._govern(candidate, snapshot, trust, sound=found.ok, last_hash=found.last_hash)
+                rows = self._govern(
+                    candidate,
+                    snapshot,
+                    trust,
+                    sound=found.ok,
+                    last_hash=found.last_hash,
+                    okf_ingest=okf_ingest,
+                )
                 lines = [(held.lines + number, row_bytes(row)) for number, row in enumerate(rows, 1)]
                 token = uuid.uuid4()
                 self._insert(rows, lines, token)
@@ -352,7 +366,14 @@ class PostgresStore:
     # Inside ----------------------------------------------------------------------------------------------------
 
     def _govern(
-        self, candidate: Candidate, snapshot: Snapshot, trust: dict[str, Any] | None, *, sound: bool, last_hash: str
+        self,
+        candidate: Candidate,
+        snapshot: Snapshot,
+        trust: dict[str, Any] | None,
+        *,
+        sound: bool,
+        last_hash: str,
+        okf_ingest: bool = False,
     ) -> list[dict[str, Any]]:
         return govern(
             candidate,
@@ -364,6 +385,7 @@ class PostgresStore:
             now=self._clock(),
             random_hex=self._random_hex,
             engine_trust=trust,
+            okf_ingest=okf_ingest,
         )
 
     def _caught_up(self, held: Held, trust: bool = False) -> Memory:
