@@ -82,6 +82,7 @@ def _count(number: int, word: str) -> str:
 @writing_options
 def ingest_cmd(
     folder: Path,
+    *,
     name: str | None,
     dry_run: bool,
     store: str | None,
@@ -150,9 +151,8 @@ def project_cmd(source: Path, out: Path, namespace: str | None, force: bool, as_
         note(f"troth: {printable(gap.path)} was not projected: {gap.why}")
     for file, name in done.unresolved:
         note(f"troth: {printable(file)}: {printable(name, 120)} names nothing in the corpus; it stays in x-source")
-    say(
-        f"{_count(done.concepts, 'concept')} projected, {_count(done.copied, 'other file')} copied to {printable(str(out))}"
-    )
+    counts = f"{_count(done.concepts, 'concept')} projected, {_count(done.copied, 'other file')} copied"
+    say(f"{counts} to {printable(str(out))}")
     say(f"source unchanged: {done.digest}")
     return 0
 
@@ -182,7 +182,7 @@ def restore_cmd(projection: Path, target: Path | None, as_json: bool) -> int:
 @store_option
 @json_option
 def query_cmd(
-    words: tuple[str, ...], in_ledger: bool, name: str | None, limit: int, store: str | None, as_json: bool
+    words: tuple[str, ...], *, in_ledger: bool, name: str | None, limit: int, store: str | None, as_json: bool
 ) -> int:
     """Find concepts by path, id or words, with what they build upon; superseded ones are dropped, tensions shown."""
     from troth.knowledge.query import Knowledge, ingested

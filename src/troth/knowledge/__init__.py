@@ -1,1 +1,1 @@
-"""Knowledge bundles: folders of Markdown concepts with YAML frontmatter, read, linted, walked and projected (spec §13)."""
+"""Knowledge bundles: folders of Markdown concepts with YAML frontmatter (ledger spec §13)."""

@@ -48,7 +48,9 @@ class Bundle:
 
 
 def walk(root: Path, skipped: list[Skipped], folders: set[str] | None = None) -> Iterator[str]:
-    """Yield the paths of the regular files below a folder, sorted by their parts; names with a dot first are left out.
+    """Yield the paths of the regular files below a folder, a folder's own before those of its folders, by name.
+
+    Names that begin with a dot are left out.
 
     Raises:
         Refused: ``E_OKF_FOLDER``, ``E_OKF_LIMIT``, ``E_OKF_UNREADABLE``.

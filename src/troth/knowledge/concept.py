@@ -127,8 +127,8 @@ class Concept:
         found: list[Lead] = []
         for how in RELATIONS:
             line = self.front.lines.get(f"x-mentu.relations.{how}", 1)
-            for written in self.profile.relations.get(how, ()):
-                found.append(Lead(how, _resolved(written, self.path), written, line))
+            names = self.profile.relations.get(how, ())
+            found.extend(Lead(how, _resolved(written, self.path), written, line) for written in names)
         below = self.parts.body_line
         for cited in (True, False):
             for link in self.outline.links:

@@ -1,4 +1,4 @@
-"""Concepts as captures: ids from paths, keys from contents, edges to ids that may not be there (ledger spec §13 [D47])."""
+"""Concepts as captures: ids from paths, keys from contents, edges to what may not be there (ledger spec §13 [D47])."""
 
 from __future__ import annotations
 

@@ -76,7 +76,7 @@ def outline(text: str) -> Outline:
                     line += 1
                 elif child.type == "link_open":
                     links.append(Link(str(child.attrs.get("href", "")), line, cited))
-    last = text.count("\n") + 1
+    last = text.count("\n") + (not text.endswith("\n"))
     sections = []
     for at, (level, title, line) in enumerate(heads):
         end = next((below for other, _, below in heads[at + 1 :] if other <= level), last)
