@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shutil
+import sys
 from pathlib import Path
 
 import pytest
@@ -152,3 +154,24 @@ def test_a_changed_projection_is_told(tmp_path: Path) -> None:
         manifest.write_text(broken)
         with pytest.raises(Refused):
             restore(out, tmp_path / "back")
+
+
+@pytest.mark.slow
+def test_the_markdown_of_this_machine_and_back(tmp_path: Path) -> None:
+    """Other people's files: the project's own papers, and whatever the installed packages brought along."""
+    source = tmp_path / "source"
+    shutil.copytree(Path(__file__).parents[2] / "docs", source / "docs")
+    for number, path in enumerate(sorted(Path(sys.prefix).rglob("*.md"))):
+        shutil.copyfile(path, source / f"{number}-{path.name}")
+    before = fingerprint(source)
+    done = project(source, tmp_path / "out")
+    assert done.concepts > 20
+    assert fingerprint(source) == before
+    restore(tmp_path / "out", tmp_path / "back")
+    assert fingerprint(tmp_path / "back") == before
+
+
+def test_many_tags_are_projected() -> None:
+    concept = Concept("a.md", b"---\ntags: [" + b"a, " * 19_990 + b"a]\n---\n")
+    out = projected(concept, *derived(concept, Corpus({}), "n")[:2])
+    assert restored(out) == concept.data

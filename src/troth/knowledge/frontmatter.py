@@ -107,7 +107,9 @@ def read_yaml(data: bytes, first_line: int = 2, limit: int | None = MAX_YAML_BYT
         node = compose(decoded(data)[0])
         if node is None:
             return Frontmatter()
-        reader = _Values(MAX_TEXT if limit is not None else len(data))
+        # What we derive holds what was read once, and a few values more.
+        bounds = (MAX_NODES, MAX_TEXT) if limit is not None else (2 * MAX_NODES, len(data))
+        reader = _Values(*bounds)
         values = reader.value(node, 1)
     except _Unreadable as fault:
         return Frontmatter(problem=fault.message, problem_line=first_line + fault.line)
@@ -146,16 +148,16 @@ def compose(text: str) -> Any:
 class _Values:
     """Turns nodes into plain values, counting."""
 
-    def __init__(self, text: int) -> None:
+    def __init__(self, nodes: int, text: int) -> None:
         self.lines: dict[str, int] = {}
-        self._left = MAX_NODES
+        self._left = nodes
         self._text = text
 
     def value(self, node: Any, depth: int, path: str = "") -> Any:
         line = node.start_mark.line
         self._left -= 1
         if self._left < 0:
-            raise _Unreadable(f"more than {MAX_NODES} values, aliases counted each time", line)
+            raise _Unreadable("too many values, aliases counted each time", line)
         if depth > MAX_DEPTH:
             raise _Unreadable(f"nested deeper than {MAX_DEPTH}", line)
         if node.id == "scalar":
@@ -181,7 +183,7 @@ class _Values:
     def _spend(self, text: str, line: int) -> None:
         self._text -= len(text)
         if self._text < 0:
-            raise _Unreadable(f"more than {MAX_TEXT} characters, aliases counted each time", line)
+            raise _Unreadable("too many characters, aliases counted each time", line)
 
 
 def _text(text: str) -> str:
