@@ -111,12 +111,13 @@ def test_a_harness_can_keep_the_claims_outside(watch: Watch, tmp_path: Path) -> 
 
 
 def test_a_time_limit_ends_everything_and_is_said(watch: Watch) -> None:
-    seen = watch("import subprocess, time; subprocess.Popen(['sleep', '600']); time.sleep(600)", timeout=1.5)
+    nap = f"600.{os.getpid()}"  # other runs of these tests may be under way
+    seen = watch(f"import subprocess, time; subprocess.Popen(['sleep', '{nap}']); time.sleep(600)", timeout=1.5)
     assert seen.observed.launched.timed_out
     assert seen.launch_receipt["timed_out"] is True
     assert seen.exit == -signal.SIGKILL
     assert seen.complete, seen.observed.coverage_faults
-    assert not _processes_named("sleep 600")
+    assert not _processes_named(f"sleep {nap}")
 
 
 def _processes_named(words: str) -> list[str]:
@@ -131,8 +132,9 @@ def _processes_named(words: str) -> list[str]:
 
 
 def test_a_background_process_does_not_outlive_the_run(watch: Watch) -> None:
-    watch("import subprocess; subprocess.Popen(['sleep', '601'], start_new_session=True)")
-    assert not _processes_named("sleep 601")
+    nap = f"601.{os.getpid()}"
+    watch(f"import subprocess; subprocess.Popen(['sleep', '{nap}'], start_new_session=True)")
+    assert not _processes_named(f"sleep {nap}")
 
 
 def test_the_environment_is_fresh_and_what_is_handed_on_stands_in_no_record(
