@@ -179,7 +179,7 @@ ACCEPTED: list[bool] = []
 @settings(max_examples=300, deadline=None)
 @given(st.lists(st.sampled_from(PIECES) | st.binary(max_size=4), max_size=14).map(b"".join), st.booleans())
 def _read_anything(data: bytes, fronted: bool) -> None:
-    data = b"---\ntype: x\n" + data if fronted else data
+    data = b"---\ntype: x\n---\n" + data if fronted else data
     parts = split(data)
     assert parts.head + parts.body == data
     concept = Concept("d/a.md", data)

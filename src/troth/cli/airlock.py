@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 from troth.cli.answer import coloured, printable
+from troth.core.words import lasting
 
 if TYPE_CHECKING:
     from troth.airlock.validating import Report
@@ -50,16 +51,6 @@ def report_lines(report: Report) -> list[str]:
 def decision_line(decided: Mapping[str, Any]) -> str:
     """Return what was decided about a submission, by whom and after how long."""
     seconds = decided["seconds"]
-    after = f" after {_duration(seconds)}" if seconds is not None and seconds >= 0 else ""
+    after = f" after {lasting(seconds)}" if seconds is not None and seconds >= 0 else ""
     about = printable(str(decided["submission"]), 80)
     return f"{about} {decided['decision']} by {printable(str(decided['by']), 80)}{after}"
-
-
-_UNITS: Final = ((86_400, "d"), (3600, "h"), (60, "min"))
-
-
-def _duration(seconds: float) -> str:
-    for size, name in _UNITS:
-        if seconds >= size:
-            return f"{seconds / size:.1f} {name}"
-    return f"{seconds:g} s"

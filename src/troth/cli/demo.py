@@ -26,8 +26,6 @@ AGENTS: Final[tuple[tuple[str, str], ...]] = (
 )
 """Script below ``demo_data/agents`` and what it does; what comes of it is computed."""
 
-PERSON: Final = "human:reviewer"
-
 
 def _lay_out_task(workspace: Path) -> None:
     """Put the task's files back as they were, whatever the last agent left."""
@@ -72,6 +70,7 @@ def play(
     workspace_folder = folder / "shop"
     workspace_folder.mkdir()
     workspace, _ = create_workspace(workspace_folder, name="shop", agents_text=agents_text())
+    shutil.copyfile(DATA / "genesis.key", workspace.genesis_file)
     store = JsonlStore.open(workspace_folder)
     _lay_out_task(workspace_folder)
     tell("sealing the contract: digests of what is protected, and mutants to see that the tests can fail")
@@ -97,9 +96,6 @@ def play(
             options=RunOptions(timeout=120, allow_read=(str(scripts),)),
             show=None,
         )
-        if outcome.submission is not None:
-            # The demo plays the person, too: a supported receipt still waits for somebody's approval.
-            store.append(Candidate("approve", PERSON, {"commitment": commitment["id"], "body": "The receipt holds"}))
         state = store.read().state.commitments[commitment["id"]]
         rows.append(
             {
@@ -159,7 +155,8 @@ def _draw(result: Mapping[str, Any]) -> None:
 def demo_cmd(keep: Path | None, as_json: bool) -> int:
     """Watch an honest agent's work close on evidence, and four dishonest agents' work be contradicted.
 
-    Real processes in a real sandbox under a real tracer; every word of the table is computed from the receipts.
+    Real processes in a real sandbox under a real tracer; every word of the table is computed from the receipts. Nobody
+    approves anything: the workspace's key lets a receipt that verifies close the work, and anybody may dispute it.
     """
     from troth.core.errors import Place, Refused
     from troth.observer.ready import require_observer

@@ -13,6 +13,7 @@ from troth.cli.ledger import WARNINGS_SHOWN, row_meant, tell_broken
 from troth.cli.options import at_option, open_ledger, reading_instant, reading_options
 from troth.cli.worth import event_line
 from troth.core.errors import Refused
+from troth.core.words import lasting
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -205,8 +206,8 @@ def _time_lines(found: Account) -> Iterator[str]:
         yield f"Current {found.current:.6g}: its age is not known, so it counts as new."
     else:
         yield (
-            f"Current {found.current:.6g}: {found.worn.age_days:.6g} days old with a half-life of {half_life} days, "
-            f"x {found.worn.factor:.6g}."
+            f"Current {found.current:.6g}: {lasting(found.worn.age_days * 86_400)} old, with a half-life of "
+            f"{half_life} days, x {found.worn.factor:.6g}."
         )
 
 

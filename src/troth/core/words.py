@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Sequence
+from typing import Final
 
 
 def printable(text: str, limit: int = 2000) -> str:
@@ -21,6 +22,17 @@ def printable(text: str, limit: int = 2000) -> str:
         char if char.isprintable() else char.encode("unicode_escape", "backslashreplace").decode("ascii")
         for char in text
     )
+
+
+_SPANS: Final = ((86_400, "d"), (3600, "h"), (60, "min"))
+
+
+def lasting(seconds: float) -> str:
+    """Return a span of time in its largest unit: ``3.5 d``, ``2.0 h``, ``1.3 min``, ``12 s``."""
+    for size, name in _SPANS:
+        if seconds >= size:
+            return f"{seconds / size:.1f} {name}"
+    return f"{seconds:.3g} s"
 
 
 def command_line(argv: Sequence[str], limit: int = 300) -> str:

@@ -13,6 +13,7 @@ from datetime import datetime
 from typing import Any, Final, NamedTuple
 
 from troth.core.instants import format_instant
+from troth.core.words import lasting
 from troth.ledger.confidence import Decay, Edge, Trust, decay, own_value
 from troth.ledger.trust_edges import VIA, Delta
 
@@ -183,4 +184,5 @@ def _arrows(names: list[str]) -> str:
 
 
 def _decay_reason(worn: Decay, half_life_days: int, at: datetime) -> str:
-    return f"{worn.age_days:.6g} days old at {format_instant(at)}, half-life {half_life_days} days: x {worn.factor:.6g}"
+    age = lasting(worn.age_days * 86_400)
+    return f"{age} old at {format_instant(at)}, half-life {half_life_days} days: x {worn.factor:.6g}"
