@@ -16,6 +16,7 @@ Anything else goes the reference path. What is assumed about the installed orjso
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable
 from hashlib import sha256
@@ -35,6 +36,7 @@ _MAX_OPENINGS: Final = LEDGER_ROW.max_depth
 _loads = orjson.loads
 _dumps = orjson.dumps
 _SORTED: Final = orjson.OPT_SORT_KEYS
+_STRICT: Final = orjson.OPT_STRICT_INTEGER | orjson.OPT_PASSTHROUGH_DATACLASS
 
 # A number below 0.0001 is written `0.0000…` or with a negative exponent. Both patterns begin with a rare
 # character, which the search finds quickly; inside a string they only cost the reference path.
@@ -96,6 +98,32 @@ def _plain(raw: bytes) -> dict[str, Any] | None:
     except (ValueError, TypeError):
         return None
     return value if not value.get("hash") or value.get("prevHash") else None
+
+
+def _sealed(row: dict[str, Any]) -> bytes | None:
+    link = row["prevHash"]
+    row["hash"] = row["prevHash"] = ""
+    try:
+        canonical = _dumps(row, option=_SORTED)
+        if _tiny_fixed(canonical) or _tiny_scientific(canonical):
+            return None
+        if not canonical.isascii() or b"\x7f" in canonical:
+            canonical = _escaped(canonical)
+        row["hash"] = sha256(canonical.replace(b"/", b"\\/")).hexdigest()
+        row["prevHash"] = link
+        return _dumps(row)
+    except (ValueError, TypeError):  # nothing that was admitted; the reference path says what
+        return None
+    finally:
+        row["prevHash"] = link
+
+
+def _portable(value: Any) -> bool:
+    try:
+        written = _dumps(value, option=_STRICT)
+        return written.count(b"{") + written.count(b"[") <= _MAX_OPENINGS and bool(_loads(written) == value)
+    except (ValueError, TypeError):  # a surrogate, a long integer, a name that is no string, an object of any type
+        return False
 
 
 class Stretch(NamedTuple):
@@ -167,6 +195,14 @@ def _never_plain(_: bytes) -> None:
     return None
 
 
+def _never_sealed(_: dict[str, Any]) -> None:
+    return None
+
+
+def _never_portable(_: Any) -> bool:
+    return False
+
+
 def _holds() -> bool:
     """Tell whether the installed orjson does what ``_quick`` rests on."""
     texts = ["".join(map(chr, range(0x80))), "é\u2028\uffff\U0001f600", "/\\/", ""]
@@ -220,7 +256,10 @@ def _holds() -> bool:
         b"01",
         b"1 2",
     )
-    return not any(_survives(line) for line in never_equal)
+    if any(_survives(line) for line in never_equal):
+        return False
+    never_portable = (2**53, -(2**53), math.nan, math.inf, "\ud800", {"\udfff": 1}, {1: 1}, (1,), {"a": [(1,)]}, b"a")
+    return not any(_portable(value) for value in (*never_portable, {1}, object())) and _portable(plain["A"])
 
 
 def _survives(line: bytes) -> bool:
@@ -248,6 +287,19 @@ Only rows with a ``hash`` and a ``prevHash`` are taken.
 
 plain: Final[Callable[[bytes], dict[str, Any] | None]] = _plain if QUICK else _never_plain
 """Return a line's row, its hash not looked at, or ``None`` when the reference path must read it."""
+
+sealed: Final[Callable[[dict[str, Any]], bytes | None]] = _sealed if QUICK else _never_sealed
+"""Set the ``hash`` of a row whose values were found portable and return the row's line (no line feed), or return
+``None``, and the reference path must set it.
+"""
+
+portable: Final[Callable[[Any], bool]] = _portable if QUICK else _never_portable
+"""Tell quickly that a value is portable JSON as a writer must give it; "no" only means that one must look closely.
+
+What is written, read again and still equal holds nothing but what JSON has: an infinity comes back as null, a tuple
+as a list, an object of another type as a string, and the serialiser itself refuses unpaired surrogates, integers
+beyond 2**53 - 1 and names that are no strings.
+"""
 
 stretch: Final[Callable[[bytes, bool], Stretch | None]] = _stretch if QUICK else _never
 """Return what whole lines (line feeds between them, none after the last) amount to, or ``None`` when one of them

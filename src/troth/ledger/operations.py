@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
+from operator import attrgetter
 from typing import Any, Final, NoReturn, Protocol
 
 from troth.core.canonical import row_bytes
@@ -13,6 +14,7 @@ from troth.core.ids import RandomHex, new_id
 from troth.core.instants import format_instant
 from troth.ledger.chain import Verification
 from troth.ledger.codes import RULES
+from troth.ledger.fastpath import sealed
 from troth.ledger.fields import (
     CITING_KINDS,
     DEFAULT_KIND,
@@ -41,6 +43,8 @@ _OPTIONAL: Final = (
     "source_key",
     "syncScope",
 )
+_GIVEN: Final = ("id", "ts", "workspace", *_OPTIONAL)
+_given: Final = attrgetter(*_GIVEN)
 _MEMBERS: Final = ("op", "actor", "payload", "id", "ts", "workspace", *_OPTIONAL, "trust")
 
 
@@ -201,12 +205,9 @@ def admit(
 def _assemble(candidate: Candidate) -> dict[str, Any]:
     """Return the members given; null is as good as absent."""
     value: dict[str, Any] = {"op": candidate.op, "actor": candidate.actor, "payload": candidate.payload}
-    for name in ("id", "ts", "workspace"):
-        if getattr(candidate, name) is not None:
-            value[name] = getattr(candidate, name)
-    for name in _OPTIONAL:
-        if getattr(candidate, name) is not None:
-            value[name] = getattr(candidate, name)
+    for name, item in zip(_GIVEN, _given(candidate), strict=True):
+        if item is not None:
+            value[name] = item
     for name, item in candidate.extra.items():
         # What has a field of its own does not come in by this door, where nothing would ask about it.
         if name != "trust":
@@ -223,9 +224,11 @@ def _assemble(candidate: Candidate) -> dict[str, Any]:
 
 
 def _check_values(candidate: Candidate, value: dict[str, Any], okf_ingest: bool) -> None:
-    problem = (
-        unportable(value) or unportable(candidate.trust, "$.trust") or envelope_problem(value, okf_ingest=okf_ingest)
-    )
+    problem = unportable(value)
+    if problem is None and candidate.trust is not None:
+        problem = unportable(candidate.trust, "$.trust")
+    if problem is None:
+        problem = envelope_problem(value, okf_ingest=okf_ingest)
     if problem is not None:
         _refuse("E_CONSTRAINT_VIOLATED", f"{problem[0]}: {problem[1]}", detail="bad_value", path=problem[0])
     if candidate.trust is not None or "trust" in candidate.extra:
@@ -353,8 +356,10 @@ def _complete(
         trace = {name: item for name, item in row["trace"].items() if name not in ("children", "causalDepth")}
         trace["causalDepth"] = state.depth_of(parents_of(value))
         row["trace"] = trace
-    row["hash"] = row_hash(row)
-    size = len(row_bytes(row))
+    done = sealed(row)
+    if done is None:
+        row["hash"] = row_hash(row)
+    size = len(row_bytes(row) if done is None else done)
     if size > MAX_ROW_BYTES:
         _refuse("E_CONSTRAINT_VIOLATED", f"the row has {size} bytes, more than {MAX_ROW_BYTES}", detail="bad_value")
     return row

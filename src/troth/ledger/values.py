@@ -8,6 +8,7 @@ from collections.abc import Callable, Container
 from typing import Any, Final
 
 from troth.core.instants import parse_instant
+from troth.ledger.fastpath import portable
 from troth.ledger.fields import (
     CORE_RELATIONS,
     DEFAULT_KIND,
@@ -64,7 +65,7 @@ def unportable(value: Any, path: str = "$") -> Problem | None:
     Only ``dict`` with string keys, ``list``, ``str``, ``bool``, ``int`` within 2**53 - 1, finite ``float`` and
     ``None``; no unpaired surrogate; at most 100 levels of containers, the value itself being level 1.
     """
-    if _is_portable(value, 1):
+    if portable(value):
         return None
     stack: list[tuple[Any, str, int]] = [(value, path, 1)]
     while stack:
@@ -94,27 +95,6 @@ def unportable(value: Any, path: str = "$") -> Problem | None:
         else:
             return where, f"{type(item).__name__} is no JSON type"
     return None
-
-
-def _is_portable(value: Any, level: int) -> bool:
-    """Tell quickly, without naming places, whether a value is portable; ``False`` may also mean: look closely."""
-    kind = type(value)
-    if kind is str:
-        return not _has_surrogate(value)
-    if kind is int:
-        return bool(-MAX_SAFE_INTEGER <= value <= MAX_SAFE_INTEGER)
-    if value is None or kind is bool:
-        return True
-    if kind is float:
-        return math.isfinite(value)
-    if level > MAX_DEPTH:
-        return False
-    if kind is dict:
-        for name, member in value.items():
-            if type(name) is not str or _has_surrogate(name) or not _is_portable(member, level + 1):
-                return False
-        return True
-    return kind is list and all(_is_portable(member, level + 1) for member in value)
 
 
 def _has_surrogate(text: str) -> bool:
@@ -169,30 +149,35 @@ def _relations_problem(relations: list[dict[str, Any]], okf_ingest: bool) -> str
     return None
 
 
+def _id_problem(identifier: str, op: str) -> str | None:
+    if is_id(identifier) and identifier.startswith(ID_PREFIX[op]):
+        return None
+    return f"an id of {op} is {ID_PREFIX[op]} and 8 to 64 of 0-9a-z"
+
+
+def _unless(good: Callable[[Any], bool], complaint: str) -> _Rule:
+    return lambda item, _, __: None if good(item) else complaint
+
+
+_Rule = Callable[[Any, str, bool], str | None]
+_RULES: Final[dict[str, _Rule]] = {
+    "id": lambda item, op, _: _id_problem(item, op),
+    "ts": _unless(is_writer_instant, "a timestamp is YYYY-MM-DDTHH:MM:SS[.fraction]Z"),
+    "actor": _unless(is_actor, "an actor is human:NAME, agent:NAME, system:NAME or an e-mail address"),
+    "workspace": _unless(is_workspace, "a workspace is 1 to 128 characters without white space"),
+    "syncScope": _unless(SCOPES.__contains__, f"syncScope is one of {', '.join(SCOPES)}"),
+    "semantic": lambda item, _, __: _semantic_problem(item),
+    "trace": lambda item, _, __: _trace_problem(item),
+    "relations": lambda item, _, okf_ingest: _relations_problem(item, okf_ingest),
+    "observationLevel": _unless(LEVELS.__contains__, f"observationLevel is one of {', '.join(LEVELS)}"),
+    "sourceIds": _unless(_are_ids, "sourceIds is an array of ids"),
+    "source_key": _unless(lambda item: 1 <= len(item) <= 512, "a source_key is 1 to 512 characters"),
+}
+"""What is asked of a field beyond its type: its value, the operation, whether bundles are ingested -> a complaint."""
+
+
 def envelope_problem(value: dict[str, Any], *, okf_ingest: bool) -> Problem | None:
     """Return the first envelope field, in table order, with a wrong type, format or value."""
-    op = value["op"]
-    rules: dict[str, Callable[[Any], str | None]] = {
-        "id": lambda item: (
-            None
-            if is_id(item) and item.startswith(ID_PREFIX[op])
-            else f"an id of {op} is {ID_PREFIX[op]} and 8 to 64 of 0-9a-z"
-        ),
-        "ts": lambda item: None if is_writer_instant(item) else "a timestamp is YYYY-MM-DDTHH:MM:SS[.fraction]Z",
-        "actor": lambda item: (
-            None if is_actor(item) else "an actor is human:NAME, agent:NAME, system:NAME or an e-mail address"
-        ),
-        "workspace": lambda item: (
-            None if is_workspace(item) else "a workspace is 1 to 128 characters without white space"
-        ),
-        "syncScope": lambda item: None if item in SCOPES else f"syncScope is one of {', '.join(SCOPES)}",
-        "semantic": _semantic_problem,
-        "trace": _trace_problem,
-        "relations": lambda item: _relations_problem(item, okf_ingest),
-        "observationLevel": lambda item: None if item in LEVELS else f"observationLevel is one of {', '.join(LEVELS)}",
-        "sourceIds": lambda item: None if _are_ids(item) else "sourceIds is an array of ids",
-        "source_key": lambda item: None if 1 <= len(item) <= 512 else "a source_key is 1 to 512 characters",
-    }
     unknown = _unknown_member(value, ENVELOPE_TYPES)
     if unknown is not None:
         return f"$.{unknown}", "an unknown field; fields of your own start with x_"
@@ -202,11 +187,11 @@ def envelope_problem(value: dict[str, Any], *, okf_ingest: bool) -> Problem | No
         if not check(value[name]):
             return f"$.{name}", "the wrong type"
         if name == "payload":
-            problem = payload_problem(op, value["payload"])
+            problem = payload_problem(value["op"], value["payload"])
             if problem is not None:
                 return problem
-        elif name in rules:
-            complaint = rules[name](value[name])
+        elif name in _RULES:
+            complaint = _RULES[name](value[name], value["op"], okf_ingest)
             if complaint is not None:
                 return f"$.{name}", complaint
     return None
