@@ -205,9 +205,7 @@ def admit(
 def _assemble(candidate: Candidate) -> dict[str, Any]:
     """Return the members given; null is as good as absent."""
     value: dict[str, Any] = {"op": candidate.op, "actor": candidate.actor, "payload": candidate.payload}
-    for name, item in zip(_GIVEN, _given(candidate), strict=True):
-        if item is not None:
-            value[name] = item
+    value |= {name: item for name, item in zip(_GIVEN, _given(candidate), strict=True) if item is not None}
     for name, item in candidate.extra.items():
         # What has a field of its own does not come in by this door, where nothing would ask about it.
         if name != "trust":

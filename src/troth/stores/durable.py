@@ -10,7 +10,7 @@ import os
 import secrets
 import stat
 import sys
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Final
 
@@ -72,7 +72,7 @@ def write_all(fd: int, data: bytes) -> None:
         done += os.write(fd, memoryview(data)[done:])
 
 
-def append_durably(fd: int, data: bytes, size: int, path: Path) -> None:
+def append_durably(fd: int, data: bytes, size: int, path: Path, also: Callable[[], None] | None = None) -> None:
     """Append the bytes to a file of ``size`` bytes opened for appending, and return once they are on the disk.
 
     Args:
@@ -80,12 +80,15 @@ def append_durably(fd: int, data: bytes, size: int, path: Path) -> None:
         data: what to append, line feed included.
         size: the length of the file before the call; to this it is cut back when something fails.
         path: named in the refusal.
+        also: called when the bytes are written, before they are synced; writes what else the one sync stands for.
 
     Raises:
         WriteFailed: nothing is promised about the bytes; the file was cut back to ``size`` where that was possible.
     """
     try:
         write_all(fd, data)
+        if also is not None:
+            also()
         sync_file(fd)
     except OSError as fault:
         try:

@@ -9,9 +9,7 @@ with the digest remembered, and only the new ones are verified. Anything else is
 
 from __future__ import annotations
 
-import contextlib
 import os
-import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -32,6 +30,7 @@ from troth.stores import index, parallel
 from troth.stores import workspace as places
 from troth.stores.constitution import KeyFile
 from troth.stores.durable import (
+    WriteFailed,
     append_durably,
     copy_range_durably,
     create_whole,
@@ -39,15 +38,18 @@ from troth.stores.durable import (
     os_fault,
     replace_whole,
     sync_file,
+    write_all,
 )
 from troth.stores.lines import KEPT, blocks
 from troth.stores.lock import WAIT_SECONDS, WriteLock
 from troth.stores.memory import Identity, Memory, identity, identity_at
 from troth.stores.protocol import Note, Notify, Progress, no_progress, quiet
 from troth.stores.snapshot import FileRows, Snapshot, well_formed
+from troth.stores.waiting import MOST_TOGETHER, Asked, Queue
 
 if TYPE_CHECKING:
     from troth.ledger.genesis import Genesis
+    from troth.stores.waiting import Build
 
 RE_READ_SECONDS: Final = 0.05
 """A reader that meets half a row waits this long and looks once more: a writer may have been at work."""
@@ -99,7 +101,8 @@ class JsonlStore:
         self.config = places.Config()
         self.space: places.Workspace | None = None
         self._memory: Memory | None = None
-        self._threads = threading.RLock()
+        self._queue = Queue()
+        self._threads = self._queue.lock
 
     @classmethod
     def open(
@@ -287,15 +290,6 @@ class JsonlStore:
         """
         return self._key.ruling() if self._held is None else self._held
 
-    @contextlib.contextmanager
-    def _one_ruling(self) -> Iterator[None]:
-        """Let one key govern all that happens to a row: what measures it, what refuses it, and its event."""
-        self._held = self._key.ruling()
-        try:
-            yield
-        finally:
-            self._held = None
-
     def genesis(self) -> Genesis | None:
         """Return the key in force, ``None`` where there is none.
 
@@ -336,37 +330,60 @@ class JsonlStore:
         """
         return self.append_with(lambda _: (candidate, engine_trust), seen=seen, okf_ingest=okf_ingest)
 
-    def append_with(
-        self,
-        build: Callable[[Snapshot], Candidate | tuple[Candidate, dict[str, Any] | None]],
-        *,
-        seen: str | None = None,
-        okf_ingest: bool = False,
-    ) -> dict[str, Any]:
-        """Append the row that ``build`` decides on while the lock is held; see :meth:`append`."""
-        with self._threads, self._lock, self._one_ruling():
-            try:
-                memory = self._refresh()
-                snapshot = self._snapshot(memory, lambda: memory.verification(self._fd))
-                if seen is not None and seen != snapshot.head:
-                    self.notify(Note("blind_write", f"blind_write: the ledger moved on; its head is {snapshot.head}"))
-                built = build(snapshot)
-                candidate, trust = built if isinstance(built, tuple) else (built, None)
-                rows = self._govern(
-                    candidate,
-                    snapshot,
-                    trust,
-                    sound=memory.sound,
-                    last_hash=memory.last_hash,
-                    okf_ingest=okf_ingest,
-                )
-                self._write(memory, rows)
-            except OSError as fault:
-                self._memory = None
-                raise self._unreadable(fault) from None
-        for event in rows[:-1]:
+    def append_with(self, build: Build, *, seen: str | None = None, okf_ingest: bool = False) -> dict[str, Any]:
+        """Append the row that ``build`` decides on while the lock is held; see :meth:`append`.
+
+        Threads that wait for one another are served together: the one that gets the lock appends what the others
+        ask for too, each row judged by the state that those before it leave, and one sync stands for all. So
+        ``build`` may be called in another thread than the caller's.
+        """
+        asked = Asked(build, seen, okf_ingest)
+        self._queue.enter(asked)
+        try:
+            if not asked.answered:
+                with self._lock:
+                    self._serve(asked)
+        finally:
+            self._threads.release()
+        if asked.fault is not None:
+            raise asked.fault
+        for event in asked.rows[:-1]:
             self.notify(Note("genesis_event", f"genesis_event: {event['payload']['body']}; {event['id']} records it"))
-        return rows[-1]
+        return asked.rows[-1]
+
+    def _serve(self, asked: Asked) -> None:
+        """Append what is asked, and behind it what other threads ask for, with one sync; both locks are held."""
+        try:
+            memory = self._refresh()
+            rows = self._rows(memory, asked)
+            self._write(memory, rows)
+        except OSError as fault:
+            self._memory = None
+            raise self._unreadable(fault) from None
+        asked.rows = rows
+
+    def _rows(self, memory: Memory, asked: Asked) -> list[dict[str, Any]]:
+        """Return the rows to append for what is asked.
+
+        One key governs all that happens to a row: what measures it, what refuses it, and its event.
+        """
+        self._held = self._key.ruling()
+        try:
+            snapshot = self._snapshot(memory, lambda: memory.verification(self._fd))
+            if asked.seen is not None and asked.seen != snapshot.head:
+                self.notify(Note("blind_write", f"blind_write: the ledger moved on; its head is {snapshot.head}"))
+            built = asked.build(snapshot)
+            candidate, trust = built if isinstance(built, tuple) else (built, None)
+            return self._govern(
+                candidate,
+                snapshot,
+                trust,
+                sound=memory.sound,
+                last_hash=memory.last_hash,
+                okf_ingest=asked.okf_ingest,
+            )
+        finally:
+            self._held = None
 
     def rehearse(self, build: Callable[[Snapshot], Candidate]) -> None:
         """Refuse what :meth:`append_with` would refuse now; nothing is locked or written, and nothing is promised.
@@ -487,26 +504,56 @@ class JsonlStore:
 
     def _write(self, memory: Memory, rows: Sequence[dict[str, Any]]) -> None:
         """Write the rows in one call and return once all are on the disk; a crash leaves the first ones or none."""
-        # A row that was admitted holds only what this serialiser takes; the bytes are those of `row_bytes`.
-        lines = [orjson.dumps(row) + b"\n" for row in rows]
-        data = b"".join(lines)
-        size = memory.size
-        was_open = memory.open_end
-        if was_open:
+        data = _lines(rows)
+        if memory.open_end:
             self.notify(Note("unterminated", "unterminated: the last row had no line feed; one was added"))
-            data = b"\n" + data
+            self._memory = None  # its offsets and digest speak of a line that ended elsewhere
+            append_durably(self._fd, b"\n" + data, memory.size, self.ledger_file)
+            return
         self._memory = None
-        append_durably(self._fd, data, size, self.ledger_file)
-        if was_open:
-            return  # offsets and digest speak of a line that ended elsewhere
-        for row, line in zip(rows, lines, strict=True):
-            size += len(line)
-            memory.wrote(row, size)
-        if memory.digest is not None:
-            memory.digest.chunk(data)
+        others: list[Asked] = []
+
+        def also() -> None:
+            memory.wrote(rows, data)
+            self._write_waiting(memory, others)
+
+        try:
+            append_durably(self._fd, data, memory.size, self.ledger_file, also)
+        except WriteFailed as fault:
+            for other in others:
+                other.fault = fault
+            raise
+        for other in others:
+            if other.rows:
+                other.fault = None
         memory.identity = identity(self._fd)
         if memory.size == memory.identity[2]:
             self._memory = memory
+
+    def _write_waiting(self, memory: Memory, served: list[Asked]) -> None:
+        """Write what other threads ask for, unsynced; each of them is answered for good by whoever syncs."""
+        while len(served) < MOST_TOGETHER and (other := self._queue.next()) is not None:
+            served.append(other)
+            other.answered = True
+            try:
+                rows = self._rows(memory, other)
+            except OSError as fault:
+                other.fault = self._unreadable(fault)
+                continue
+            except Exception as fault:
+                other.fault = fault
+                continue
+            # Until it is synced; it stays so when this thread is stopped before.
+            other.fault = WriteFailed(
+                "E_WRITE_FAILED",
+                "the row could not be made durable: the thread that wrote it was stopped",
+                place=Place(file=str(self.ledger_file)),
+                remedy="Look whether it is there, and try again.",
+            )
+            other.rows = rows
+            data = _lines(rows)
+            write_all(self._fd, data)
+            memory.wrote(rows, data)
 
     def _set_aside(self, start: int) -> Path:
         """Move the bytes from ``start`` on into a file of their own, durably, before they are cut off."""
@@ -563,6 +610,11 @@ class JsonlStore:
 
     def _unreadable(self, fault: OSError) -> Exception:
         return os_fault("E_UNREADABLE", fault, self.ledger_file, "the ledger cannot be read or written")
+
+
+def _lines(rows: Sequence[dict[str, Any]]) -> bytes:
+    # A row that was admitted holds only what this serialiser takes; the bytes are those of `row_bytes`.
+    return b"".join([orjson.dumps(row, option=orjson.OPT_APPEND_NEWLINE) for row in rows])
 
 
 def lock_beside(ledger_file: Path) -> Path:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 from array import array
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -14,7 +14,7 @@ from troth.ledger.chain import ChainReader, Verification
 from troth.ledger.confidence import Trust, collect
 from troth.ledger.fastpath import stretch
 from troth.ledger.replay import Replay
-from troth.ledger.rows import Row, row_of
+from troth.ledger.rows import Row
 from troth.ledger.trust_edges import TrustEdges
 from troth.stores.lines import CHUNK, PrefixDigest, blocks
 
@@ -122,13 +122,16 @@ class Memory(Replayed):
         self._covered(after)
         self.open_end = True
 
-    def wrote(self, row: dict[str, Any], after: int) -> None:
-        """Take a row that was admitted and written."""
+    def wrote(self, rows: Sequence[dict[str, Any]], data: bytes) -> None:
+        """Take rows that were admitted and written as these bytes."""
         self._landmark()
-        self.line += 1
-        self._replayed(row_of(self.line, row))
-        self.last_hash = row["hash"]
-        self.size = after
+        for row in rows:
+            self.line += 1
+            self._replayed(Row(self.line, row, row["id"], row["op"], row["hash"]))
+        self.last_hash = rows[-1]["hash"]
+        self.size += len(data)
+        if self.digest is not None:
+            self.digest.chunk(data)
 
     def verification(self, fd: int) -> Verification:
         """Return what the verifier found in the bytes covered."""
