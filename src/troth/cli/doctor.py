@@ -33,6 +33,7 @@ def _version(path: str, argument: str) -> str | None:
 def examine() -> dict[str, Any]:
     """Return everything the doctor knows, as the object that ``--json`` prints."""
     from troth.observer.ready import observer_ready
+    from troth.stores import gitfiles
 
     programs: dict[str, Any] = {}
     for name, argument, _ in _PROGRAMS:
@@ -46,6 +47,7 @@ def examine() -> dict[str, Any]:
         "platform": f"{platform.system()} {platform.release()} {platform.machine()}",
         "programs": programs,
         "missing": missing,
+        "merge_driver": gitfiles.driver_here(),
     }
 
 
@@ -66,6 +68,9 @@ def doctor_cmd(as_json: bool) -> int:
         entry = found["programs"][name]
         told = "not installed" if entry is None else printable(entry["version"] or entry["path"])
         say(f"  {name:<8}{told}  ({purpose})")
+    if found["merge_driver"] is not None and not found["merge_driver"]["configured"]:
+        say("Merging ledgers with git: " + coloured("not known to this clone", "yellow"))
+        say(f"    {found['merge_driver']['remedy']}")
     say("Ledger and receipt checking: " + coloured("ready", "green"))
     if found["ok"]:
         say("Observing and grading: " + coloured("ready", "green"))

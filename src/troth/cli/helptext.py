@@ -26,6 +26,7 @@ EXITS: Final[Mapping[int, str]] = {
 PROGRAM_CODES: Final[Mapping[str, str]] = {
     "E_USAGE": "The command line was not understood; the message names the command whose --help tells more.",
     "E_DEFECT": "A fault of troth itself. TROTH_DEBUG=1 shows where.",
+    "E_APPEND_ONLY": "Nothing is taken out of a ledger; `troth retract ID REASON` says that a row no longer stands.",
     "E_OUTPUT": "The answer could not be written to where it was to go; what was recorded stays recorded.",
     "E_OBSERVER_MISSING": "Observing or grading cannot work on this machine yet; `troth doctor` tells what mends it.",
     "E_SANDBOX_FAILED": "The sandbox did not start; `troth doctor` tells what mends it.",
@@ -64,6 +65,7 @@ PROGRAM_CODES: Final[Mapping[str, str]] = {
 _TABLES: Final[tuple[tuple[str, str, str], ...]] = (
     # (what the codes are, module that holds the table, its name there): code -> sentence
     ("Refusals of the ledger", "troth.ledger.codes", "CODES"),
+    ("Refusals of a merge", "troth.ledger.merging", "CODES"),
     ("Details of a refusal", "troth.ledger.codes", "DETAILS"),
     ("Rules of a genesis key", "troth.ledger.codes", "RULES"),
     ("Faults of a chain", "troth.ledger.codes", "FAULTS"),

@@ -66,13 +66,18 @@ def agents_text() -> str:
 @click.option(
     "--store", metavar="URL", help="Keep the ledger in a database: postgresql://HOST/DATABASE?workspace=NAME."
 )
+@click.option("--git", is_flag=True, help="Tell this clone's git, too, how ledgers are merged (git config).")
 @json_option
-def init_cmd(folder: Path | None, name: str | None, genesis: Path | None, store: str | None, as_json: bool) -> int:
+def init_cmd(
+    *, folder: Path | None, name: str | None, genesis: Path | None, store: str | None, git: bool, as_json: bool
+) -> int:
     """Create a workspace in FOLDER (default: here): .mentu with an empty ledger, settings and AGENTS.md.
 
     Nothing that exists is overwritten; run again, it adds what is missing. A genesis key is validated before
-    anything is written. With --store nothing is created here, but a workspace in a database.
+    anything is written. With --store nothing is created here, but a workspace in a database. In a git work tree, lines
+    are added to .gitattributes and .gitignore, so that ledgers are merged and the lock stays out.
     """
+    from troth.stores import gitfiles
     from troth.stores.constitution import key_to_install
     from troth.stores.workspace import create_workspace, here
 
@@ -83,13 +88,16 @@ def init_cmd(folder: Path | None, name: str | None, genesis: Path | None, store:
         if folder is not None:
             raise Refused("E_USAGE", "name a folder or --store, not both")
         return init_database(store, name, key, as_json)
-    space, created = create_workspace(
-        folder if folder is not None else here(), name=name, agents_text=agents_text(), key=key
-    )
+    root = folder if folder is not None else here()
+    if git:
+        gitfiles.need_git(root)
+    space, created = create_workspace(root, name=name, agents_text=agents_text(), key=key)
     config = space.config()
     told = [entry for entry in created if not entry.startswith(".")]
+    versioned = gitfiles.prepare(space.root, configure=git)
     if as_json:
-        emit_json({"root": str(space.root), "workspace": config.workspace, "created": told})
+        answer = {"root": str(space.root), "workspace": config.workspace, "created": told}
+        emit_json(answer if versioned is None else answer | {"git": versioned.as_json()})
         return 0
     where = printable(str(space.folder))
     if not told:
@@ -97,6 +105,9 @@ def init_cmd(folder: Path | None, name: str | None, genesis: Path | None, store:
     else:
         say(f"Created {', '.join(told)} in {where} (workspace {printable(config.workspace or 'default')}).")
         say('Next: troth capture "what you saw"')
+    if versioned is not None:
+        for line in versioned.lines():
+            say(printable(line, 400))
     if key and "genesis.key" not in created:
         note("troth: the workspace keeps its genesis key; nothing that exists is overwritten")
     if name is not None and config.workspace != name:

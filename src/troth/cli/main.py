@@ -10,7 +10,7 @@ from typing import Any, Final
 import click
 
 from troth import __version__
-from troth.cli.answer import drop_output, note, tell_error
+from troth.cli.answer import drop_output, note, printable, tell_error
 from troth.core.errors import Defect, Refused, TrothError
 
 COMMANDS: Final[dict[str, tuple[str, str]]] = {
@@ -26,6 +26,7 @@ COMMANDS: Final[dict[str, tuple[str, str]]] = {
     "reopen": ("troth.cli.signals", "Reject a submission, or dispute a closed commitment."),
     "close": ("troth.cli.signals", "Resolve a commitment directly, or as a duplicate."),
     "annotate": ("troth.cli.signals", "Attach a note to any signal."),
+    "retract": ("troth.cli.signals", "Say that a signal no longer stands; it stays in the ledger."),
     "show": ("troth.cli.ledger", "Show one signal and what replay computes for it."),
     "log": ("troth.cli.ledger", "Show recent signals."),
     "verify": ("troth.cli.ledger", "Check every hash and link of a ledger."),
@@ -36,6 +37,7 @@ COMMANDS: Final[dict[str, tuple[str, str]]] = {
     "impact": ("troth.cli.graph", "Show what stands on a signal, as a tree."),
     "find": ("troth.cli.find", "Find signals by words and fields."),
     "import": ("troth.cli.ledger", "Bring version 1 rows into a new ledger."),
+    "merge": ("troth.cli.merge", "Make one chain of two ledgers that grew apart."),
     "genesis": ("troth.cli.genesis", "Write, check and explain the workspace's constitution."),
     "okf": ("troth.cli.okf", "Read, check, write and ingest knowledge bundles."),
     "run": ("troth.cli.run", "Run an agent under observation and write its receipt."),
@@ -49,6 +51,9 @@ COMMANDS: Final[dict[str, tuple[str, str]]] = {
     "doctor": ("troth.cli.doctor", "Tell what this machine lacks, and the command that mends it."),
     "help": ("troth.cli.helptext", "Explain codes and commands."),
 }
+
+DELETING: Final = ("delete", "del", "remove", "rm")
+"""Wishes that are answered with what can be done instead."""
 
 
 class LazyGroup(click.Group):
@@ -78,6 +83,13 @@ class LazyGroup(click.Group):
     ) -> tuple[str | None, click.Command | None, list[str]]:
         """Answer an unknown command with the nearest known ones."""
         name = args[0]
+        if name in DELETING:
+            named = next((word for word in args[1:] if not word.startswith("-")), "ID")
+            raise Refused(
+                "E_APPEND_ONLY",
+                "nothing is ever taken out of a ledger, and every row that follows would show it",
+                remedy=f'To say that the row no longer stands: troth retract {printable(named, 80)} "REASON"',
+            )
         if name not in COMMANDS and not name.startswith("-"):
             import difflib
 

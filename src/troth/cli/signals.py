@@ -189,6 +189,18 @@ def annotate_cmd(target: str, body: str, **options: Any) -> int:
     return _append("annotate", {"target": target}, options, body=body)
 
 
+@click.command("retract", epilog='Example: troth retract mem_a1b2c3d4 "read from the wrong host"')
+@click.argument("target", metavar="ID")
+@click.argument("reason")
+@writing_options
+def retract_cmd(target: str, reason: str, **options: Any) -> int:
+    """Say that a signal no longer stands: a note of kind retraction.
+
+    Nothing is taken out. A row of your own is worth nothing from then on; one of somebody else is put in doubt.
+    """
+    return _append("annotate", {"target": target}, options | {"kind": "retraction"}, body=reason)
+
+
 def _append(
     op: str,
     named: Mapping[str, str],

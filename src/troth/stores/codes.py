@@ -18,6 +18,7 @@ CODES: Final[dict[str, str]] = {
     "E_NOT_EMPTY": "Rows stand in the ledger already, and an import needs an empty one.",
     "E_NOT_IMPORTABLE": "The file to import holds a line that is no row, or a row that has no place in a ledger.",
     "E_AMBIGUOUS_ID": "Several ids begin with what was written; the message names some of them.",
+    "E_GIT": "Git did not take a setting; the message has its reason.",
     "E_UNSUPPORTED": "This version has no store of that kind.",
     "E_NO_DRIVER": "A ledger in PostgreSQL needs the package psycopg: pip install 'troth[postgres]'.",
     "E_STORE_SCHEMA": "The database holds no ledger yet, or one of another version; the message says what to do.",

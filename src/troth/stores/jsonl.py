@@ -443,6 +443,23 @@ class JsonlStore:
             except OSError as fault:
                 raise self._unreadable(fault) from None
 
+    @contextlib.contextmanager
+    def alone(self) -> Iterator[None]:
+        """Hold the write lock, so that nobody appends meanwhile; the file may be replaced in the body.
+
+        Whoever waits for the lock opens the file afterwards, so a new file in its place is safe.
+
+        Raises:
+            Refused, Busy: the lock cannot be taken.
+        """
+        with self._threads, self._lock:
+            self._memory = None
+            self._close_file()
+            try:
+                yield
+            finally:
+                self._memory = None
+
     # Inside ----------------------------------------------------------------------------------------------------
 
     def _govern(

@@ -69,6 +69,11 @@ class FileRows(Rows):
         self._size = size
         self._count = count
 
+    @property
+    def size(self) -> int:
+        """Return how many bytes of the file the rows reach to."""
+        return self._size
+
     def __len__(self) -> int:
         return self._count
 
