@@ -11,6 +11,7 @@ from typing import Any, Final
 from troth.core.digests import ZERO, is_digest
 from troth.core.strictjson import JsonFault
 from troth.ledger.codes import FAULTS, WARNINGS
+from troth.ledger.cutover import MARK, Prefix, cutover_of
 from troth.ledger.fastpath import Stretch, quick, stretch
 from troth.ledger.fields import READ_OPS, is_blank
 from troth.ledger.hashing import fold_head, row_hash, stored_form
@@ -63,6 +64,7 @@ class Verification:
     ``total`` counts lines that are not blank, ``verified`` hashed rows without any fault, ``unhashed`` the rows
     without a hash before the first hashed row, ``hashed`` the rows folded into ``head``. ``last_hash`` is what
     the next row links to, 64 zeros when there is no hashed row. ``torn_tail`` tells that the last line is torn.
+    ``prefix_sha256`` is the digest of the bytes before the first hashed row, ``None`` without unhashed rows.
     """
 
     verified: int
@@ -74,6 +76,12 @@ class Verification:
     head: str
     last_hash: str
     torn_tail: bool
+    prefix_sha256: str | None = None
+
+    @property
+    def cutover_due(self) -> Prefix | None:
+        """Return the prefix that the next row is to be preceded by an event about, ``None`` where none is due (§6)."""
+        return None if self.hashed or self.prefix_sha256 is None else Prefix(self.unhashed, self.prefix_sha256)
 
     @property
     def ok(self) -> bool:
@@ -96,6 +104,7 @@ class Verification:
             "head": self.head,
             "last_hash": self.last_hash,
             "torn_tail": self.torn_tail,
+            "prefix_sha256": self.prefix_sha256,
             "faults": [fault.as_json() for fault in self.faults],
             "warnings": [warning.as_json() for warning in self.warnings],
         }
@@ -133,6 +142,7 @@ class ChainReader:
         self._last_hash: Any = ZERO
         self._value: dict[str, Any] = {}
         self._torn = False
+        self._prefix = sha256()  # the bytes before the first hashed row
         self.line = 0
         self.total = 0
         self.verified = 0
@@ -174,7 +184,9 @@ class ChainReader:
             found: ``stretch(block, keep)``, with the values when ``apply`` is given.
             apply: takes every row.
         """
-        if found is None or not self._join(found):
+        # The first hashed row may speak of what stands before it, which takes more than its hash.
+        speaks = not self.hashed and MARK in block[: block.find(b"\n") + 1 or len(block)]
+        if found is None or speaks or not self._join(found):
             for raw in block.split(b"\n"):
                 row = self.feed(raw)
                 if apply is not None and row is not None:
@@ -236,6 +248,7 @@ class ChainReader:
             or op not in READ_OPS
             or type(value.get("payload")) is not dict
             or recomputed == ZERO
+            or (not self.hashed and MARK in raw)
         ):
             return False
         self._ids.add(identifier)
@@ -254,9 +267,17 @@ class ChainReader:
         return True
 
     def _careful(self, raw: bytes, terminated: bool) -> Row | None:
-        """Take a line by every rule, in the order in which the rules are written down."""
+        """Take a line by every rule, and keep the digest of what stands before the first hashed row."""
         if not raw and not terminated:
             return None
+        row = self._by_every_rule(raw, terminated)
+        if not self.hashed and not self._torn:
+            self._prefix.update(raw)
+            self._prefix.update(b"\n")
+        return row
+
+    def _by_every_rule(self, raw: bytes, terminated: bool) -> Row | None:
+        """Take a line, in the order in which the rules are written down."""
         self.line += 1
         if self.line == 1 and raw.startswith(BOM):
             self._warn(None, "bom")
@@ -299,6 +320,8 @@ class ChainReader:
             if self._leaves is not None:
                 self._leaves([leaf_of(row_hash(value), b"")])
             return
+        if not self.hashed:
+            self._check_cutover(row)
         stored = value["hash"]
         recomputed = row_hash(value)
         if recomputed != stored:
@@ -311,6 +334,18 @@ class ChainReader:
         self._remember(form, stored)
         if len(self._faults) == before:
             self.verified += 1
+
+    def _check_cutover(self, row: Row) -> None:
+        """Compare what the first hashed row says of the rows before it with what was found there."""
+        told = cutover_of(row.value)
+        found = Prefix(self.unhashed, self._prefix.hexdigest())
+        if told is not None and told != found:
+            which = (
+                f"{told.rows} unhashed rows are told and {found.rows} found"
+                if told.rows != found.rows
+                else f"their bytes have the digest {found.sha256}, not {told.sha256}"
+            )
+            self._warn(row.id, "cutover_mismatch", f"{WARNINGS['cutover_mismatch']} {which}")
 
     def _check_link(self, identifier: str | None, link: bytes) -> None:
         if not self.hashed:
@@ -366,6 +401,7 @@ class ChainReader:
             head=self.head,
             last_hash=self._last_hash if isinstance(self._last_hash, str) else "",
             torn_tail=self._torn,
+            prefix_sha256=self._prefix.hexdigest() if self.unhashed else None,
         )
 
     def _head_complaint(self) -> str | None:

@@ -66,6 +66,8 @@ WARNINGS: Final[dict[str, str]] = {
     "unterminated": "The last row is whole but lacks its line feed; the next writer adds it.",
     "envelope": "The row has an unknown operation, no id, or a payload that is no object.",
     "unhashed_prefix": "Rows without a hash stand at the start and unhashed_prefix is not configured.",
+    "cutover_mismatch": "The first hashed row tells other figures of the unhashed rows than those that stand before it:"
+    " they were changed, cut or added to.",
     "workspace_differs": "The row names another workspace than the configuration.",
     "id_prefix": "The prefix of the id does not belong to the operation.",
     "offset_timestamp": "The timestamp says +00:00 where writers say Z.",

@@ -1,18 +1,20 @@
-"""What a store appends under its write lock: the genesis event where one is due, then the row asked for (§5, §11).
+"""What a store appends under its write lock: the events that are due, then the row asked for (§5, §6, §11).
 
 The same pure function for every store. The key's bytes come in, rows go out; nothing is read or written here.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from troth.core.errors import Refused, TrothError
 from troth.core.ids import RandomHex, new_id
 from troth.ledger.chain import Verification, Warning_
+from troth.ledger.cutover import AUTHOR as CUTOVER
+from troth.ledger.cutover import Prefix, cutover_payload
 from troth.ledger.fields import ID_PREFIX
 from troth.ledger.genesis_event import AUTHOR, KIND, event_meta, event_of
 from troth.ledger.operations import Candidate, admit
@@ -97,11 +99,12 @@ def govern(
     random_hex: RandomHex,
     engine_trust: dict[str, Any] | None = None,
     okf_ingest: bool = False,
+    prefix: Prefix | None = None,
 ) -> list[dict[str, Any]]:
     """Return the rows to append, in order, each linked to the one before it; the row asked for is the last.
 
     A refused operation appends nothing, no event either. The arguments are those of
-    :func:`troth.ledger.operations.admit`.
+    :func:`troth.ledger.operations.admit`; ``prefix`` is the unhashed rows that no hashed one follows yet.
 
     Raises:
         DoesNotHold, Refused: as :func:`troth.ledger.operations.admit`.
@@ -119,28 +122,48 @@ def govern(
         constitution=ruling.genesis,
         okf_ingest=okf_ingest,
     )
-    event = _event_due(state, ruling)
-    if event is None:
-        return [row]
-    signals, asked = state.signals, row["id"]
-    first = admit(
+    rows: list[dict[str, Any]] = []
+    taken = {row["id"]}
+    for author, payload in _events_due(state, ruling, prefix):
         # The id is drawn here: the row that follows has one already.
-        Candidate(
-            "capture",
-            AUTHOR,
-            event,
-            id=new_id(ID_PREFIX["capture"], lambda name: name in signals or name == asked, random_hex),
-        ),
-        state,
-        chain_ok=chain_ok,
-        head_hash=head_hash,
-        workspace=workspace,
-        now=now,
-        random_hex=random_hex,
-    )
-    # A row's hash leaves its link out (§3), so linking it anew changes nothing else.
-    row["prevHash"] = first["hash"]
-    return [first, row]
+        name = new_id(ID_PREFIX["capture"], lambda name: name in state.signals or name in taken, random_hex)
+        taken.add(name)
+        event = admit(
+            Candidate("capture", author, payload, id=name),
+            state,
+            chain_ok=chain_ok,
+            head_hash=rows[-1]["hash"] if rows else head_hash,
+            workspace=workspace,
+            now=now,
+            random_hex=random_hex,
+        )
+        rows.append(event)
+    if rows:
+        # A row's hash leaves its link out (§3), so linking it anew changes nothing else.
+        row["prevHash"] = rows[-1]["hash"]
+    return [*rows, row]
+
+
+class Told(NamedTuple):
+    """What a person is told about an event that was written: a stable code and a sentence."""
+
+    code: str
+    text: str
+
+
+def told_of(event: Mapping[str, Any]) -> Told:
+    """Return what is told about a row that :func:`govern` put before the one asked for."""
+    code = "cutover_event" if event["actor"] == CUTOVER else "genesis_event"
+    return Told(code, f"{code}: {event['payload']['body']}; {event['id']} records it")
+
+
+def _events_due(state: State, ruling: Ruling, prefix: Prefix | None) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Yield author and payload of each event due; what stands right behind the unhashed rows comes first (§6)."""
+    if prefix is not None:
+        yield CUTOVER, cutover_payload(prefix)
+    genesis = _event_due(state, ruling)
+    if genesis is not None:
+        yield AUTHOR, genesis
 
 
 def _event_due(state: State, ruling: Ruling) -> dict[str, Any] | None:

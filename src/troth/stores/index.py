@@ -39,7 +39,7 @@ _MOST_WARNINGS: Final = 1000
 _COMMITMENT: Final = tuple(field.name for field in fields(Commitment))
 _TAGS: Final = _COMMITMENT.index("tags")
 _SUBMISSION: Final = _COMMITMENT.index("submission")
-_FORMAT: Final = [2, __version__, list(_COMMITMENT), list(Standing._fields)]
+_FORMAT: Final = [3, __version__, list(_COMMITMENT), list(Standing._fields)]
 
 _DAMAGED: Final = (ValueError, KeyError, TypeError, IndexError, AttributeError)
 
@@ -242,6 +242,7 @@ def _summary(brief: dict[str, Any], rest: bytes, otherwise: Callable[[], Everyth
         head=told["head"],
         last_hash=told["last_hash"],
         torn_tail=False,
+        prefix_sha256=told["prefix_sha256"],
     )
     return Summary(
         verification=verification,

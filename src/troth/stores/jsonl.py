@@ -22,8 +22,9 @@ from troth.core.errors import Place, Refused
 from troth.core.ids import RandomHex, system_random
 from troth.core.instants import Clock, system_clock
 from troth.ledger.chain import ChainReader, Verification
+from troth.ledger.cutover import Prefix
 from troth.ledger.fastpath import stretch
-from troth.ledger.governance import Ruling, govern
+from troth.ledger.governance import Ruling, govern, told_of
 from troth.ledger.leaves import Leaves
 from troth.ledger.operations import Candidate
 from troth.stores import index, parallel
@@ -348,7 +349,7 @@ class JsonlStore:
         if asked.fault is not None:
             raise asked.fault
         for event in asked.rows[:-1]:
-            self.notify(Note("genesis_event", f"genesis_event: {event['payload']['body']}; {event['id']} records it"))
+            self.notify(Note(*told_of(event)))
         return asked.rows[-1]
 
     def _serve(self, asked: Asked) -> None:
@@ -381,6 +382,7 @@ class JsonlStore:
                 sound=memory.sound,
                 last_hash=memory.last_hash,
                 okf_ingest=asked.okf_ingest,
+                prefix=memory.cutover_due(self._fd),
             )
         finally:
             self._held = None
@@ -395,7 +397,7 @@ class JsonlStore:
         found = snapshot.verification
         # A torn tail is no obstacle: the writer sets it aside.
         sound = all(fault.fault == "torn_tail" for fault in found.faults)
-        self._govern(build(snapshot), snapshot, None, sound=sound, last_hash=found.last_hash)
+        self._govern(build(snapshot), snapshot, None, sound=sound, last_hash=found.last_hash, prefix=found.cutover_due)
 
     def repair_tail(self) -> Path | None:
         """Set a torn last line aside, alone and under the lock; return where it went, ``None`` if none was torn.
@@ -471,6 +473,7 @@ class JsonlStore:
         sound: bool,
         last_hash: str,
         okf_ingest: bool = False,
+        prefix: Prefix | None = None,
     ) -> list[dict[str, Any]]:
         return govern(
             candidate,
@@ -483,6 +486,7 @@ class JsonlStore:
             random_hex=self._random_hex,
             engine_trust=trust,
             okf_ingest=okf_ingest,
+            prefix=prefix,
         )
 
     def _refresh(self) -> Memory:

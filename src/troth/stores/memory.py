@@ -9,9 +9,11 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, Final
 
+from troth.core.digests import ZERO
 from troth.core.errors import Refused
 from troth.ledger.chain import ChainReader, Verification
 from troth.ledger.confidence import Trust, collect
+from troth.ledger.cutover import Prefix
 from troth.ledger.fastpath import stretch
 from troth.ledger.replay import Replay
 from troth.ledger.rows import Row
@@ -141,6 +143,10 @@ class Memory(Replayed):
             self.last_hash = self._verification.last_hash
             self.sound = self._verification.ok
         return self._verification
+
+    def cutover_due(self, fd: int) -> Prefix | None:
+        """Return the unhashed rows that the next row is preceded by an event about; what was written ended that."""
+        return self.verification(fd).cutover_due if self.last_hash == ZERO else None
 
     def stands_in(self, fd: int, size: int) -> bool:
         """Tell whether the bytes replayed are still the first ones of the file, by their digest."""

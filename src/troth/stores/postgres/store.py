@@ -15,7 +15,8 @@ from troth.core.errors import Refused
 from troth.core.ids import RandomHex, system_random
 from troth.core.instants import Clock, system_clock
 from troth.ledger.chain import Verification
-from troth.ledger.governance import NO_KEY, Ruling, govern, ruling_of
+from troth.ledger.cutover import Prefix
+from troth.ledger.governance import NO_KEY, Ruling, govern, ruling_of, told_of
 from troth.ledger.leaves import Leaves
 from troth.ledger.operations import Candidate
 from troth.stores import index
@@ -310,6 +311,7 @@ class PostgresStore:
                     sound=found.ok,
                     last_hash=found.last_hash,
                     okf_ingest=okf_ingest,
+                    prefix=found.cutover_due,
                 )
                 lines = [(held.lines + number, row_bytes(row)) for number, row in enumerate(rows, 1)]
                 token = uuid.uuid4()
@@ -317,7 +319,7 @@ class PostgresStore:
                 if self._session.commit(lines[-1][0], token):
                     memory.take(lines)
         for event in rows[:-1]:
-            self.notify(Note("genesis_event", f"genesis_event: {event['payload']['body']}; {event['id']} records it"))
+            self.notify(Note(*told_of(event)))
         return rows[-1]
 
     def rehearse(self, build: Callable[[Snapshot], Candidate]) -> None:
@@ -328,7 +330,9 @@ class PostgresStore:
         """
         snapshot = self.read()
         found = snapshot.verification
-        self._govern(build(snapshot), snapshot, None, sound=found.ok, last_hash=found.last_hash)
+        self._govern(
+            build(snapshot), snapshot, None, sound=found.ok, last_hash=found.last_hash, prefix=found.cutover_due
+        )
 
     def fill(self, rows: Sequence[dict[str, Any]]) -> None:
         """Write complete, chained rows into a ledger that holds none, all of them or nothing.
@@ -374,6 +378,7 @@ class PostgresStore:
         sound: bool,
         last_hash: str,
         okf_ingest: bool = False,
+        prefix: Prefix | None = None,
     ) -> list[dict[str, Any]]:
         return govern(
             candidate,
@@ -386,6 +391,7 @@ class PostgresStore:
             random_hex=self._random_hex,
             engine_trust=trust,
             okf_ingest=okf_ingest,
+            prefix=prefix,
         )
 
     def _caught_up(self, held: Held, trust: bool = False) -> Memory:
