@@ -50,4 +50,6 @@ def cutover_of(value: Mapping[str, Any]) -> Prefix | None:
     if payload.get("kind") != KIND or not isinstance(told, dict):
         return None
     rows, sha256 = told.get("rows"), told.get("sha256")
-    return Prefix(rows, sha256) if type(rows) is int and rows >= 0 and is_digest(sha256) else None
+    if type(rows) is not int or rows < 0 or not isinstance(sha256, str) or not is_digest(sha256):
+        return None
+    return Prefix(rows, sha256)
