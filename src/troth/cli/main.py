@@ -45,6 +45,7 @@ COMMANDS: Final[dict[str, tuple[str, str]]] = {
     "grade": ("troth.cli.grade", "Run a contract's acceptance commands on a tree."),
     "contract": ("troth.cli.contract", "Seal, check and show contracts."),
     "receipt": ("troth.cli.receipt", "Check and verify done receipts."),
+    "deal": ("troth.cli.deal", "Check and show simulated deals (experimental, non-transfer)."),
     "checkpoint": ("troth.cli.checkpoint", "Sign, cosign and prove what a ledger is."),
     "key": ("troth.cli.key", "Make and show the keys that sign checkpoints."),
     "demo": ("troth.cli.demo", "Watch honest and dishonest agents being held to their word."),

@@ -1,0 +1,154 @@
+"""K's work: the predicates of a checklist, judged on a disclosure (§4).
+
+An item is true, false, or ``None`` where it cannot be evaluated: an unknown predicate, parameters that are not as they
+must be, or a helper that is not at hand. One ``None`` makes the verdict inconclusive; it never passes.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final, Literal, NamedTuple, TypeAlias
+
+from troth.core.digests import is_digest, sha256_hex
+from troth.deals.snapshots import canonical
+
+Ok: TypeAlias = bool | None
+Item: TypeAlias = Mapping[str, Any]
+ReceiptPredicate: TypeAlias = Callable[[Any, Item], Ok]
+"""Judges an artifact that names a done receipt and its records, with the item; true only when the receipt verifies and
+its verdict is ``supported``."""
+Search: TypeAlias = Callable[[str, str], Ok]
+"""Tells whether a pattern is found in a text, in linear time; ``None`` for what is no pattern."""
+
+
+class Helpers(NamedTuple):
+    """What the checker is handed in: what it cannot do without the world, or without a library of its own."""
+
+    done_receipt: ReceiptPredicate | None = None
+    search: Search | None = None
+
+
+NO_HELPERS: Final = Helpers()
+_MISSING: Final = object()
+
+
+class Disclosed(NamedTuple):
+    """What A disclosed."""
+
+    artifacts: Mapping[str, Any]
+    claims: Sequence[str]
+
+
+def _artifact(item: Item, disclosed: Disclosed) -> Any:
+    """Return the artifact that the item's dotted ``path`` leads to; ``None`` for no path, ``_MISSING`` for nothing."""
+    path = item.get("path")
+    if type(path) is not str:
+        return None
+    first, *rest = path.split(".")
+    if first != "artifacts" or not rest or "" in rest:
+        return None
+    value: Any = disclosed.artifacts
+    for name in rest:
+        if not isinstance(value, Mapping) or name not in value:
+            return _MISSING
+        value = value[name]
+    return _MISSING if value is None else value
+
+
+def _artifact_present(item: Item, disclosed: Disclosed, _: Helpers) -> Ok:
+    found = _artifact(item, disclosed)
+    return None if found is None else found is not _MISSING and found != ""
+
+
+def _claim_contains(item: Item, disclosed: Disclosed, _: Helpers) -> Ok:
+    needle = item.get("needle")
+    if type(needle) is not str or not needle:
+        return None
+    return any(needle in claim for claim in disclosed.claims)
+
+
+def _artifact_sha256(item: Item, disclosed: Disclosed, _: Helpers) -> Ok:
+    found, wanted = _artifact(item, disclosed), item.get("sha256")
+    if found is None or not is_digest(wanted):
+        return None
+    if found is _MISSING:
+        return False
+    return sha256_hex(found.encode("utf-8")) == wanted if type(found) is str else None
+
+
+def _json_equals(item: Item, disclosed: Disclosed, _: Helpers) -> Ok:
+    pointer = item.get("pointer")
+    if type(pointer) is not str or "value" not in item or (pointer and not pointer.startswith("/")):
+        return None
+    value: Any = {"artifacts": disclosed.artifacts, "claims": list(disclosed.claims)}
+    for token in pointer.split("/")[1:]:
+        if re.search("~(?![01])", token):
+            return None
+        name = token.replace("~1", "/").replace("~0", "~")
+        if isinstance(value, Mapping) and name in value:
+            value = value[name]
+        elif isinstance(value, list) and re.fullmatch("0|[1-9][0-9]{0,9}", name) and int(name) < len(value):
+            value = value[int(name)]
+        else:
+            return False
+    return canonical(value) == canonical(item["value"])
+
+
+def _claim_regex(item: Item, disclosed: Disclosed, helpers: Helpers) -> Ok:
+    pattern = item.get("pattern")
+    if type(pattern) is not str or helpers.search is None:
+        return None
+    found = [helpers.search(pattern, claim) for claim in disclosed.claims] or [helpers.search(pattern, "") and False]
+    return None if None in found else any(found)
+
+
+def _done_receipt(item: Item, disclosed: Disclosed, helpers: Helpers) -> Ok:
+    found = _artifact(item, disclosed)
+    if found is None or helpers.done_receipt is None:
+        return None
+    return False if found is _MISSING else helpers.done_receipt(found, item)
+
+
+PREDICATES: Final[dict[str, Callable[[Item, Disclosed, Helpers], Ok]]] = {
+    "artifact_present": _artifact_present,
+    "claim_contains": _claim_contains,
+    "artifact_sha256": _artifact_sha256,
+    "json_equals": _json_equals,
+    "claim_regex": _claim_regex,
+    "done_receipt": _done_receipt,
+}
+"""Name -> predicate. The first two are the source's; the others are additions, each opted into by its name."""
+
+
+class Judged(NamedTuple):
+    """The verdict's ``result`` and ``checklist_results``, in the offer's order."""
+
+    result: Literal["pass", "fail", "inconclusive"]
+    results: tuple[tuple[str, Ok], ...]
+
+    def as_json(self) -> list[dict[str, Any]]:
+        """Return ``checklist_results`` as a Verdict holds them."""
+        return [{"id": name, "ok": ok} for name, ok in self.results]
+
+
+def judge(
+    checklist: Sequence[Item], artifacts: Mapping[str, Any], claims: Sequence[str], helpers: Helpers = NO_HELPERS
+) -> Judged:
+    """Judge a disclosure by its checklist alone (§4)."""
+    disclosed = Disclosed(artifacts, claims)
+    results = tuple([(item["id"], _judge(item, disclosed, helpers)) for item in checklist])
+    found = [ok for _, ok in results]
+    if not found or None in found:
+        return Judged("inconclusive", results)
+    return Judged("pass" if all(found) else "fail", results)
+
+
+def _judge(item: Item, disclosed: Disclosed, helpers: Helpers) -> Ok:
+    predicate = PREDICATES.get(item["predicate"])
+    if predicate is None:
+        return None
+    try:
+        return predicate(item, disclosed, helpers)
+    except ValueError:
+        return None  # a value nested too deep to compare, a text that no UTF-8 carries

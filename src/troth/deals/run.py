@@ -1,0 +1,384 @@
+"""A run: the lines of a transcript in their order, one machine for each offer, the log and the books (§3, §7).
+
+For each line, in this order (§7 Order for a line): (1) timers; (2) a repeated message; (3) an offer outside the
+honesty channel; (4) a message to a closed deal; (5) the codes of an illegal message, the first that applies; (6) the
+move.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable
+from heapq import heappop, heappush
+from typing import Any, Final, NamedTuple
+
+from troth.deals.escrow import Escrow
+from troth.deals.machine import (
+    PROTOCOL_ERROR,
+    SPEAKERS,
+    TIMERS,
+    Cell,
+    Column,
+    State,
+    breached,
+    confirms,
+    is_closed,
+    step,
+)
+from troth.deals.messages import (
+    MAX_COUNT,
+    BreachNotice,
+    Disclosure,
+    EscrowHold,
+    Malformed,
+    Message,
+    Offer,
+    OfferSupersede,
+    Settle,
+    Verdict,
+    is_deal_shaped,
+    is_in_channel,
+    read_message,
+)
+from troth.deals.snapshots import Snapshot, canonical, snapshot
+from troth.deals.transcript import Entry
+
+BUDGET_EXHAUSTED: Final = "budget_exhausted"
+
+
+class Clocks(NamedTuple):
+    """The clocks that no offer sets, in steps; ``settle_steps`` is the offer's ``deadline_steps`` unless set."""
+
+    adjudicate_steps: int = 2
+    settle_steps: int | None = None
+
+
+DEFAULT_CLOCKS: Final = Clocks()
+
+
+class Illegal(NamedTuple):
+    """The message that closed a deal as illegal: its line, its code, and for people what was found."""
+
+    line: int
+    code: str
+    told: str | None = None
+
+
+class Deal:
+    """One offer's machine; ``state`` is as the answer writes it, ``due`` the step at which its timer fires."""
+
+    __slots__ = (
+        "disclosure",
+        "due",
+        "granted",
+        "history",
+        "illegal",
+        "note",
+        "offer",
+        "offer_id",
+        "offered_at",
+        "paid",
+        "refunded",
+        "snapshots",
+        "state",
+        "steps",
+        "verdict",
+    )
+
+    def __init__(self, offer_id: str) -> None:
+        self.offer_id = offer_id
+        self.state: str = "Proposed"
+        self.history: list[str] = []
+        self.steps: list[int] = []
+        self.illegal: Illegal | None = None
+        self.offer: Offer | OfferSupersede | None = None
+        self.offered_at = 0
+        self.due: int | None = None
+        self.snapshots: list[Snapshot] = []
+        self.disclosure: Disclosure | None = None
+        self.verdict: Verdict | None = None
+        self.granted: tuple[str, ...] = ()
+        self.paid = 0
+        self.refunded = 0
+        self.note: str | None = None
+
+    @property
+    def closed(self) -> bool:
+        """Tell whether the deal has ended."""
+        return is_closed(self.state)
+
+
+class Event(NamedTuple):
+    """One entry of the log."""
+
+    line: int
+    event: str
+
+
+class Run:
+    """What a transcript comes to, line by line.
+
+    Args:
+        clocks: how long K and C may take.
+    """
+
+    def __init__(self, clocks: Clocks = DEFAULT_CLOCKS) -> None:
+        self.clocks = clocks
+        self.deals: dict[str, Deal] = {}
+        self.log: list[Event] = []
+        self.escrow = Escrow()
+        self.now = 0
+        self.line = 0
+        self.ended = False
+        self._seen: dict[str, set[bytes]] = {}
+        self._timers: list[tuple[int, int, Deal]] = []
+        self._armed = 0
+
+    # Lines ---------------------------------------------------------------------------------------------------------
+
+    def take(self, entry: Entry) -> None:
+        """Handle the next line."""
+        self.line += 1
+        value, flaw = entry.value, entry.flaw
+        if type(value) is not dict:
+            self._log("malformed")
+            return
+        at = value.get("step")
+        if type(at) is not int or not self.now <= at <= MAX_COUNT:
+            flaw = flaw or "$.step: goes back, or is no integer from 0"
+        else:
+            self.advance(at)
+        if self.ended:
+            flaw = flaw or "$: a line after the end"
+        if len(value) != 2:
+            flaw = flaw or "$: not the two members of a line"
+        if "msg" in value:
+            self._message(value["msg"], flaw, entry.token)
+        elif flaw is None and value.get("end") is True:
+            self.ended = True
+        else:
+            self._log("malformed")
+
+    def advance(self, to: int) -> None:
+        """Let time pass to a step, firing every timer due at or before it, the earliest first."""
+        self.now = to
+        while self._timers and self._timers[0][0] <= to:
+            due, _, deal = heappop(self._timers)
+            if deal.due == due and not is_closed(deal.state):
+                self._close(deal, TIMERS[deal.state].to, "refund", due)  # type: ignore[index]  # open, so in the table
+
+    def exhaust(self) -> None:
+        """Close every open deal because the run's budget of steps ran out (§3 invariant 4)."""
+        for deal in self.deals.values():
+            if not deal.closed:
+                deal.note = BUDGET_EXHAUSTED
+                self._close(deal, PROTOCOL_ERROR, "refund", self.now)
+
+    def _log(self, event: str) -> None:
+        self.log.append(Event(self.line, event))
+
+    # Messages ------------------------------------------------------------------------------------------------------
+
+    def _message(self, value: Any, flaw: str | None, token: Any) -> None:
+        if type(value) is not dict:
+            self._log("malformed")
+            return
+        # (2)
+        known = self._repeated(value, token)
+        if known is None:
+            self._log("duplicate_message")
+            return
+        if known:
+            flaw = flaw or "$.msg_id: used before, with other bytes"
+        # (3)
+        if is_deal_shaped(value) and not is_in_channel(value):
+            self._log("out_of_honesty_channel")
+            return
+        named = value.get("offer_id")
+        if type(named) is not str or not named:
+            self._log("malformed")
+            return
+        deal = self.deals.get(named)
+        # (4)
+        if deal is not None and deal.closed:
+            self._log("breach_confirmed" if flaw is None and _is_confirming(value, deal.state) else "late_message")
+            return
+        # (5) malformed
+        if flaw is not None:
+            self._illegal(named, "malformed", flaw)
+            return
+        try:
+            message = read_message(value)
+        except Malformed as fault:
+            self._illegal(named, "malformed", str(fault))
+            return
+        if type(message) is BreachNotice and deal is not None and not _is_listed(message, deal):
+            self._illegal(named, "malformed", "$.mode: not in the offer's list for that party")
+            return
+        # (5) sender
+        if not may_send(message):
+            self._illegal(named, "sender", f"{message.sender} sends no such {value['type']}")
+            return
+        if isinstance(message, Offer | OfferSupersede):
+            self._offer(message, snapshot(value), deal)
+        elif deal is None:
+            self._illegal(named, "unknown_offer", None)
+        else:
+            self._move(deal, message, column_of(message, deal))
+
+    def _repeated(self, value: dict[str, Any], token: Any) -> bool | None:
+        """Tell whether the message's id is used up by another; ``None`` when the message itself came before."""
+        name = value.get("msg_id")
+        if type(name) is not str or not name:
+            return False
+        # A message with a flaw is compared by all that it holds, so that a repeated member is not lost.
+        form = canonical(value) if token is None else b"!" + canonical(token)
+        digest = hashlib.sha256(form).digest()
+        seen = self._seen.get(name)
+        if seen is None:
+            self._seen[name] = {digest}
+            return False
+        if digest in seen:
+            return None
+        seen.add(digest)
+        return True
+
+    def _offer(self, message: Offer | OfferSupersede, body: Snapshot, deal: Deal | None) -> None:
+        if deal is not None:
+            same = body.body == deal.snapshots[0].body
+            if not same:
+                deal.snapshots.append(body)
+            self._move(deal, message, "Offer" if same else "Offer:other_bytes")
+            return
+        if isinstance(message, OfferSupersede):
+            old = self.deals.get(message.supersedes)
+            if old is None:
+                self._illegal(message.supersedes, "unknown_offer", None)
+                return
+            if old.closed:
+                self._log("late_message")
+                return
+            self._move(old, message, "superseded")
+            if old.state != "Closed:superseded":
+                return
+        deal = Deal(message.offer_id)
+        deal.offer = message
+        deal.offered_at = self.now
+        deal.snapshots.append(body)
+        self.deals[message.offer_id] = deal
+        self._move(deal, message, "Offer")
+
+    def _move(self, deal: Deal, message: Message, column: Column) -> None:
+        # (6)
+        state: State = deal.state  # type: ignore[assignment]  # a closed deal absorbed the message before
+        cell = step(state, column)
+        to = cell.to
+        if cell.code is not None:
+            deal.illegal = Illegal(self.line, cell.code, f"{column} in {state}")
+        if type(message) is BreachNotice and column == "BreachNotice":
+            self._log("unsupported_breach_notice")
+            to = breached(message.party, message.mode)
+        elif type(message) is EscrowHold and cell.points == "lock":
+            self.escrow.lock(deal.offer_id, message.amount)
+        elif type(message) is Disclosure and to == "Adjudicating":
+            deal.disclosure = message
+        elif type(message) is Verdict and cell.code is None:
+            deal.verdict = message
+        elif type(message) is Settle and cell.points == "pay" and type(message.object_options) is tuple:
+            deal.granted = message.object_options
+        if is_closed(to):
+            self._close(deal, to, cell.points, self.now)
+        else:
+            self._enter(deal, to)
+
+    def _enter(self, deal: Deal, to: str) -> None:
+        offer = deal.offer
+        assert offer is not None
+        deal.state = to
+        deal.history.append(to)
+        deal.steps.append(self.now)
+        timer = TIMERS[to]  # type: ignore[index]  # an open state
+        if timer.steps == "expires_steps":
+            due = deal.offered_at + offer.expires_steps
+        elif timer.steps == "adjudicate_steps":
+            due = self.now + self.clocks.adjudicate_steps
+        elif timer.steps == "settle_steps" and self.clocks.settle_steps is not None:
+            due = self.now + self.clocks.settle_steps
+        else:
+            due = self.now + offer.obligation.deadline_steps
+        if due != deal.due:
+            deal.due = due
+            self._armed += 1
+            heappush(self._timers, (due, self._armed, deal))
+
+    def _close(self, deal: Deal, to: str, points: str, at: int) -> None:
+        deal.state = to
+        deal.history.append(to)
+        deal.steps.append(at)
+        deal.due = None
+        if points == "pay":
+            deal.paid = self.escrow.pay(deal.offer_id)
+        else:
+            deal.refunded = self.escrow.refund(deal.offer_id)
+
+    def _illegal(self, named: str, code: str, told: str | None) -> None:
+        deal = self.deals.get(named)
+        if deal is None:
+            deal = self.deals[named] = Deal(named)
+        deal.illegal = Illegal(self.line, code, told)
+        self._close(deal, PROTOCOL_ERROR, "refund", self.now)
+
+
+def may_send(message: Message) -> bool:
+    """Tell whether the message's sender may send it (§1, §7 Machine)."""
+    if type(message) is BreachNotice and message.sender == "A" and message.party == "A":
+        return False
+    return message.sender in SPEAKERS[type(message).__name__]
+
+
+def column_of(message: Message, deal: Deal) -> Column:
+    """Return the column of the table that a message to a deal with an offer stands in."""
+    if type(message) is Verdict:
+        return _VERDICTS[message.result]
+    if type(message) is EscrowHold:
+        assert deal.offer is not None
+        same = message.amount == deal.offer.consideration.cash_sim.amount
+        return "EscrowHold" if same else "EscrowHold:other_amount"
+    return type(message).__name__  # type: ignore[return-value]  # every other type is its own column
+
+
+_VERDICTS: Final[dict[str, Column]] = {
+    "pass": "Verdict:pass",
+    "fail": "Verdict:fail",
+    "inconclusive": "Verdict:inconclusive",
+}
+
+
+def _is_listed(notice: BreachNotice, deal: Deal) -> bool:
+    assert deal.offer is not None
+    return notice.mode in (deal.offer.breach_c if notice.party == "C" else deal.offer.breach_a)
+
+
+def _is_confirming(value: dict[str, Any], end: str) -> bool:
+    if value.get("type") != "BreachNotice":
+        return False
+    try:
+        notice = read_message(value)
+    except Malformed:
+        return False
+    return type(notice) is BreachNotice and confirms(end, notice.party, notice.mode)
+
+
+def replay(lines: Iterable[Entry], clocks: Clocks = DEFAULT_CLOCKS) -> Run:
+    """Return what the lines come to.
+
+    Raises:
+        Refused: ``E_TRANSCRIPT_UNREADABLE``, from whoever reads the lines.
+    """
+    run = Run(clocks)
+    for entry in lines:
+        run.take(entry)
+    return run
+
+
+__all__ = ["BUDGET_EXHAUSTED", "DEFAULT_CLOCKS", "Cell", "Clocks", "Deal", "Event", "Illegal", "Run", "replay"]
