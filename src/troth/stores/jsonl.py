@@ -9,6 +9,7 @@ with the digest remembered, and only the new ones are verified. Anything else is
 
 from __future__ import annotations
 
+import contextlib
 import os
 import time
 from collections.abc import Callable, Iterator, Sequence
