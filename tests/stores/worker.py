@@ -41,6 +41,17 @@ def main(mode: str, where: str, *words: str) -> None:
         store.fill(rows)
         say("done")
         return
+    if mode == "merge":
+        from troth.stores.merging import merge
+
+        say("begin")
+        try:
+            done = merge(Path(where), Path(words[0]), in_place=True)
+        except TrothError as fault:
+            say({"code": fault.code})
+        else:
+            say({"ack": done.plan.outcome})
+        return
     if mode == "cosign":
         from troth.core.notes import COSIGNATURE, Signer, parse_verifier
         from troth.stores.witness import cosign
