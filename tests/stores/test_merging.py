@@ -229,6 +229,42 @@ def test_nothing_is_lost_of_those_who_append_while_it_is_merged(tmp_path: Path) 
     assert kept <= set(bodies(store))
 
 
+def test_a_merge_moves_no_confidence_by_itself(tmp_path: Path) -> None:
+    ours, theirs = apart(tmp_path)
+    before = {}
+    for store in (theirs, ours):
+        trust = store.read(trust=True).trust
+        before |= {name: trust.standing(name).effective for name in trust}
+    done = merge(tmp_path / "a", tmp_path / "b", in_place=True)
+    trust = JsonlStore.open(tmp_path / "a").read(trust=True).trust
+    assert {name: trust.standing(name).effective for name in trust if name != done.event} == before
+
+
+def test_a_beginning_without_a_hash_that_the_settings_forbid_is_refused(tmp_path: Path) -> None:
+    ledger = Ledger()
+    ledger.add("capture", hashed=False)
+    ledger.add("capture")
+    (tmp_path / "b.jsonl").write_bytes(lines(ledger.rows))
+    ours = fresh(tmp_path / "a")
+    with pytest.raises(Refused) as caught:
+        merge(tmp_path / "a", tmp_path / "b.jsonl", in_place=True)
+    assert caught.value.code == "E_UNHASHED"
+    assert ours.ledger_file.read_bytes() == b""
+    ours.space.config_file.write_text("workspace: w\n")
+    assert merge(tmp_path / "a", tmp_path / "b.jsonl", in_place=True).plan.outcome == "fast_forward"
+
+
+def test_a_workspace_whose_ledger_is_in_a_database_is_not_merged_by_its_file(tmp_path: Path) -> None:
+    apart(tmp_path)
+    settings = tmp_path / "a" / ".mentu" / "config.yaml"
+    with settings.open("a") as file:
+        file.write("store: postgresql://host/x?workspace=w\n")
+    for sides in (("a", "b"), ("b", "a")):
+        with pytest.raises(Refused) as caught:
+            merge(tmp_path / sides[0], tmp_path / sides[1])
+        assert caught.value.code == "E_UNSUPPORTED"
+
+
 # The command ----------------------------------------------------------------------------------------------------
 
 
@@ -292,11 +328,11 @@ def test_a_checkpoint_of_the_first_ledger_still_holds(
     tmp_path: Path, troth: Shell, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
-    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
     apart(tmp_path)
-    key = troth("key", "new", "example.com/log").out.split()[0]
+    key = troth("key", "new", "example.com/log").out.strip()
     for side in "ab":
-        said = troth("checkpoint", "sign", "--store", side, "-o", f"{side}.checkpoint")
+        said = troth("checkpoint", "create", "--key", "example.com/log", "--store", side, "-o", f"{side}.checkpoint")
         assert said.exit == 0, said
     assert troth("merge", "a", "b", "--in-place").exit == 0
     assert troth("verify", "--store", "a", "--checkpoint", "a.checkpoint", "--key", key).exit == 0
@@ -330,7 +366,7 @@ def test_a_retraction_of_ones_own_is_total_and_of_anothers_a_doubt(tmp_path: Pat
         row = troth("retract", name, "read from the wrong host", "--json").json["signal"]
         assert (row["op"], row["payload"]["kind"], row["payload"]["target"]) == ("annotate", "retraction", name)
     trust = JsonlStore.open(tmp_path).read(trust=True).trust
-    worth = {name: trust.signal(name).effective for name in (own, other)}
+    worth = {name: trust.standing(name).effective for name in (own, other)}
     assert worth[own] == 0
     assert 0 < worth[other] < 0.5
     assert json.loads(store.ledger_file.read_bytes().splitlines()[0])["id"] == own

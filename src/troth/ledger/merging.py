@@ -77,7 +77,7 @@ class Plan:
 
     ``common`` rows begin both ledgers, ``rows`` counts each; ``shared`` rows of the second stand further on in the
     first. ``new_ids`` maps ids of the second ledger to those that take their place, ``skipped`` holds the lines of rows
-    that are there already, ``keys`` the lines of rows that give up their key.
+    that are there already (``shared_ids`` their ids), ``keys`` the lines of rows that give up their key.
     """
 
     outcome: Outcome
@@ -86,6 +86,7 @@ class Plan:
     rows: tuple[int, int] = (0, 0)
     added: int = 0
     shared: int = 0
+    shared_ids: list[str] = field(default_factory=list)
     renamed: list[Renamed] = field(default_factory=list)
     rekeyed: list[Rekeyed] = field(default_factory=list)
     new_ids: dict[str, str] = field(default_factory=dict)
@@ -245,6 +246,7 @@ def _settle(
             if row_hash(rewritten(value, plan.new_ids, lose_key=origin.lost_key)) != origin.hash:
                 lying.add(line)
         plan.shared = len(plan.skipped)
+        plan.shared_ids = [name for line, name, _, _ in rest if line in plan.skipped and name is not None]
         if not lying:
             return
         believed -= lying

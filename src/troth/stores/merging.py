@@ -20,6 +20,7 @@ from troth.ledger.replay import Anomaly, Replay, State
 from troth.stores.durable import FILE_MODE, WriteFailed, create_from, open_regular, sync_folder
 from troth.stores.jsonl import JsonlStore
 from troth.stores.lines import CHUNK, physical_lines
+from troth.stores.opening import SETTING
 from troth.stores.snapshot import FileRows, Snapshot
 
 
@@ -150,9 +151,9 @@ def merge(
             ``E_WRITE_FAILED``, or what opening a ledger may raise. Nothing was changed.
         Busy: another writer held the lock.
     """
-    store = JsonlStore.open(ours, clock=clock)
+    store = _in_a_file(ours, clock)
     with store.alone() if in_place and locked else nullcontext():
-        one, two = _Side(store), _Side(JsonlStore.open(theirs, clock=clock))
+        one, two = _Side(store), _Side(_in_a_file(theirs, clock))
         plan = plan_merge(one.snapshot.rows, two.snapshot.rows, (one.depth, two.depth), unrelated=unrelated)
         if ancestor is not None and plan.common < (begun := len(_Side(JsonlStore.open(ancestor)).snapshot.rows)):
             raise Refused(
@@ -180,6 +181,19 @@ def merge(
         writing.event,
         two.snapshot.state.genesis != one.snapshot.state.genesis,
     )
+
+
+def _in_a_file(where: Path, clock: Clock) -> JsonlStore:
+    """Open a ledger file; a workspace whose settings name a database has its ledger elsewhere."""
+    store = JsonlStore.open(where, clock=clock)
+    if store.config.other.get(SETTING) is not None and os.path.isdir(where):
+        raise Refused(
+            "E_UNSUPPORTED",
+            "the ledger of this workspace is in a database, and is not merged there",
+            place=Place(file=str(where)),
+            remedy="`troth store dump FILE` writes it to a file, `troth store load` takes the result into a new one.",
+        )
+    return store
 
 
 def _write(target: Path, writing: _Writing, store: JsonlStore, *, replace: bool) -> tuple[Verification, State]:
@@ -246,6 +260,8 @@ def _exists(target: Path) -> Refused:
 def _must_verify(found: Verification) -> None:
     if not found.ok:
         first = found.faults[0]
+        if first.fault == "unhashed_count":  # what A's settings allow, and B's rows would break
+            raise Refused("E_UNHASHED", first.message, remedy="`troth import` makes a hashed ledger of such rows.")
         raise Defect("E_DEFECT", f"the merged ledger would not verify: line {first.line}, {first.fault}")
 
 
@@ -282,6 +298,7 @@ def as_json(done: Merged) -> dict[str, Any]:
         "heads": [f"{head}:{hashed}" for head, hashed in done.heads],
         "added": plan.added,
         "shared": plan.shared,
+        "shared_ids": plan.shared_ids,
         "renamed": [one.as_json() for one in plan.renamed],
         "rekeyed": [one.as_json() for one in plan.rekeyed],
         "without_effect": [one.as_json() for one in done.lost],
