@@ -58,6 +58,7 @@ PROGRAM_CODES: Final[Mapping[str, str]] = {
     "E_PIN_MALFORMED": "The pin file lacks a member, has one too many, or one with a value it may not have.",
     "E_RECEIPT_MISSING": "The folder of records holds no receipt.json.",
     "E_CHECK_UNKNOWN": "No check of a receipt has that name.",
+    "E_REVIEW_MISSING": "A file that a review is to be checked with is not there.",
     "E_MEMBER_MISSING": "There is no folder of records at that place.",
 }
 """The program's own codes, which no protocol defines."""
@@ -71,6 +72,8 @@ _TABLES: Final[tuple[tuple[str, str, str], ...]] = (
     ("Faults of a chain", "troth.ledger.codes", "FAULTS"),
     ("Warnings of a chain", "troth.ledger.codes", "WARNINGS"),
     ("Reasons of a receipt", "troth.receipts.reasons", "REASONS"),
+    ("Rules of review documents", "troth.review.rules", "MEANINGS"),
+    ("Codes of reviews", "troth.review.reader", "CODES"),
     ("Codes of the ledger's store", "troth.stores.codes", "CODES"),
     ("Codes of knowledge bundles", "troth.knowledge.codes", "CODES"),
     ("Errors of a knowledge bundle", "troth.knowledge.codes", "ERRORS"),

@@ -46,6 +46,7 @@ COMMANDS: Final[dict[str, tuple[str, str]]] = {
     "contract": ("troth.cli.contract", "Seal, check and show contracts."),
     "receipt": ("troth.cli.receipt", "Check and verify done receipts."),
     "deal": ("troth.cli.deal", "Check and show simulated deals (experimental, non-transfer)."),
+    "review": ("troth.cli.review", "Check reviews, show findings in the artifact, draw the machine."),
     "checkpoint": ("troth.cli.checkpoint", "Sign, cosign and prove what a ledger is."),
     "key": ("troth.cli.key", "Make and show the keys that sign checkpoints."),
     "demo": ("troth.cli.demo", "Watch honest and dishonest agents being held to their word."),

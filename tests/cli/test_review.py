@@ -1,0 +1,121 @@
+"""``troth review`` through the front door."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from review.documents import HERE, document, edited, files
+from support.frontdoor import troth
+
+MEMBERS = [word for name in files() for word in ("--artifact", f"{name}={HERE / 'artifact' / name}")]
+RESPONSE = str(HERE / "response.json")
+RECONCILIATION = str(HERE / "reconciliation.json")
+
+
+def written(folder: Path, kind: str, **edits: object) -> str:
+    path = folder / f"{kind}.json"
+    path.write_text(json.dumps(edited(document(kind), edits)))
+    return str(path)
+
+
+def test_a_valid_response(tmp_path: Path) -> None:
+    answer = troth("review", "validate", RESPONSE, *MEMBERS, "--json", cwd=tmp_path)
+    assert answer.exit == 0
+    assert set(answer.json) == {"verdict", "violations", "unchecked"}
+    assert answer.json["verdict"] == "valid"
+    assert answer.json["violations"] == []
+    assert [set(entry) for entry in answer.json["unchecked"]] == [{"rule", "path", "message"}] * 2
+    told = troth("review", "validate", RESPONSE, cwd=tmp_path)
+    assert told.exit == 0
+    assert "reviewer's response, valid" in told.out
+    assert "not checked: needs the artifact" in told.out
+
+
+def test_an_invalid_response(tmp_path: Path) -> None:
+    path = written(tmp_path, "response", set={"$.findings[1].evidence[0].anchor.line_end": 900})
+    answer = troth("review", "validate", path, *MEMBERS, "--json", cwd=tmp_path)
+    assert answer.exit == 1
+    (violation,) = answer.json["violations"]
+    assert violation["rule"] == "line-in-file"
+    assert violation["path"] == "$.findings[1].evidence[0].anchor.line_end"
+    told = troth("review", "validate", path, *MEMBERS, cwd=tmp_path)
+    assert told.exit == 1
+    assert "line-in-file at $.findings[1].evidence[0].anchor.line_end: " in told.out
+    assert troth("review", "validate", path, cwd=tmp_path).exit == 0
+
+
+def test_a_reconciliation_and_its_review(tmp_path: Path) -> None:
+    assert troth("review", "validate", RECONCILIATION, "--review", RESPONSE, *MEMBERS, cwd=tmp_path).exit == 0
+    path = written(tmp_path, "reconciliation", delete=["$.items[3]"])
+    assert troth("review", "validate", path, cwd=tmp_path).exit == 0
+    answer = troth("review", "validate", path, "--review", RESPONSE, "--json", cwd=tmp_path)
+    assert answer.exit == 1
+    assert [told["rule"] for told in answer.json["violations"]] == ["finding-coverage"]
+
+
+def test_decisions_of_the_operator(tmp_path: Path) -> None:
+    path = written(
+        tmp_path,
+        "reconciliation",
+        set={"$.items[4].state": "resolved", "$.items[4].resolution": "Yes.", "$.outcome": "converged"},
+    )
+    (tmp_path / "decisions.jsonl").write_text('{"finding_id": "F005"}\n')
+    (tmp_path / "none.jsonl").write_text("")
+    assert troth("review", "validate", path, "--decisions", "decisions.jsonl", cwd=tmp_path).exit == 0
+    answer = troth("review", "validate", path, "--decisions", "none.jsonl", "--json", cwd=tmp_path)
+    assert answer.exit == 1
+    assert [told["rule"] for told in answer.json["violations"]] == ["operator-decision-recorded"]
+
+
+def test_the_level_of_the_published_schemas(tmp_path: Path) -> None:
+    path = written(tmp_path, "response", set={"$.artifact.revision.value": "x"})
+    assert troth("review", "validate", path, cwd=tmp_path).exit == 1
+    answer = troth("review", "validate", path, "--level", "published", "--json", cwd=tmp_path)
+    assert answer.exit == 0
+    assert answer.json == {"verdict": "valid", "violations": [], "unchecked": []}
+    refused = troth("review", "validate", path, "--level", "published", *MEMBERS, cwd=tmp_path)
+    assert refused.exit == 2
+    assert "E_USAGE" in refused.err
+
+
+@pytest.mark.parametrize(
+    ("words", "code"),
+    [
+        (["memo.txt"], "E_REVIEW_KIND"),
+        (["nowhere.json"], "E_REVIEW_MISSING"),
+        (["."], "E_NOT_REGULAR"),
+        ([RESPONSE, "--artifact", "memo.txt"], "E_USAGE"),
+        ([RESPONSE, "--artifact", "a=nowhere"], "E_REVIEW_MISSING"),
+        ([RESPONSE, "--artifact", "../a=memo.txt"], "E_ARTIFACT_MEMBER"),
+        ([RESPONSE, "--artifact", "a=memo.txt", "--artifact", "a=memo.txt"], "E_ARTIFACT_MEMBER"),
+        ([RECONCILIATION, "--review", RECONCILIATION], "E_REVIEW_UNFIT"),
+        ([RECONCILIATION, "--review", "memo.txt"], "E_REVIEW_KIND"),
+        ([RECONCILIATION, "--decisions", "memo.txt"], "E_DECISIONS_UNREADABLE"),
+        ([RESPONSE, "--kind", "essay"], "E_USAGE"),
+    ],
+)
+def test_what_cannot_be_judged_is_refused(words: list[str], code: str, tmp_path: Path) -> None:
+    (tmp_path / "memo.txt").write_text("VERDICT: APPROVE\n")
+    answer = troth("review", "validate", *words, "--json", cwd=tmp_path)
+    assert answer.exit == 2
+    assert answer.json["error"]["code"] == code
+    assert troth("review", "validate", *words, cwd=tmp_path).exit == 2
+
+
+def test_a_kind_may_be_named_where_the_file_does_not_tell(tmp_path: Path) -> None:
+    (tmp_path / "empty.json").write_text("{}")
+    answer = troth("review", "validate", "empty.json", "--kind", "reconciliation-result", "--json", cwd=tmp_path)
+    assert answer.exit == 1
+    assert {told["rule"] for told in answer.json["violations"]} == {"required-member"}
+
+
+def test_hostile_text_drives_no_terminal(tmp_path: Path) -> None:
+    value = {**document("response"), "\u001b[2J": 1, "assessment": "\u001b]0;x\u0007"}
+    path = tmp_path / "hostile.json"
+    path.write_text(json.dumps(value))
+    answer = troth("review", "validate", path, cwd=tmp_path)
+    assert answer.exit == 1
+    assert "\u001b" not in answer.out + answer.err
