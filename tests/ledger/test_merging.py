@@ -310,6 +310,31 @@ def test_a_row_that_would_become_too_long_stops_the_merge() -> None:
     assert caught.value.code == "E_MERGED_TOO_LARGE"
 
 
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers(-9, 9) | st.sampled_from(("mem_00000002", "x", "", "1")),
+    lambda inner: st.lists(inner, max_size=2) | st.dictionaries(st.sampled_from("ab"), inner, max_size=2),
+    max_leaves=4,
+)
+ODD = st.dictionaries(
+    st.sampled_from(("trace", "relations", "sourceIds", "source_key", MARK, "payload", "actor", "op", "other")), JSON
+)
+
+
+@given(st.lists(ODD, min_size=1, max_size=4), st.lists(ODD, min_size=1, max_size=4))
+def test_odd_rows_of_ledgers_that_verify_are_merged(one: list[dict[str, Any]], two: list[dict[str, Any]]) -> None:
+    sides = []
+    for odd in (one, two):
+        ledger = Ledger()
+        ledger.add("capture")
+        for number, members in enumerate(odd, 2):
+            ledger.put({"id": f"mem_{number:08x}", "op": "capture", "payload": {"body": "x"}, **members})
+        sides.append(ledger.rows)
+    assert verify_and_replay(lines(sides[1]))[0].ok
+    _, result = merge(*sides)
+    assert verify_and_replay(lines(result))[0].ok
+    assert merge(result, sides[1])[1] == result
+
+
 def test_nothing_named_means_the_very_row() -> None:
     value = {"id": "mem_00000001", "payload": {"body": "x", "refs": ["mem_00000002"]}, "relations": ["odd"], "trace": 3}
     assert rewritten(value, {"mem_00000003": "mem_00000004"}, lose_key=False) is value

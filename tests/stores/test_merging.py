@@ -240,6 +240,21 @@ def test_a_merge_moves_no_confidence_by_itself(tmp_path: Path) -> None:
     assert {name: trust.standing(name).effective for name in trust if name != done.event} == before
 
 
+def test_both_sides_must_still_begin_with_their_ancestor(tmp_path: Path, troth: Shell) -> None:
+    ours, theirs = apart(tmp_path)
+    begun = ours.ledger_file.read_bytes().splitlines(keepends=True)
+    ancestor = tmp_path / "ancestor.jsonl"
+    before = ours.ledger_file.read_bytes()
+    for rows, code in ((3, 1), (2, 0), (0, 0)):
+        ancestor.write_bytes(b"".join(begun[:rows]))
+        ours.ledger_file.write_bytes(before)
+        said = troth("merge", "--driver", ancestor, ours.ledger_file, theirs.ledger_file, ".mentu/ledger.jsonl")
+        assert said.exit == code, said
+        assert ("E_REWRITTEN" in said.err) == bool(code)
+        assert (ours.ledger_file.read_bytes() == before) == bool(code)
+    assert not list(tmp_path.rglob("*.jsonl.lock"))
+
+
 def test_a_beginning_without_a_hash_that_the_settings_forbid_is_refused(tmp_path: Path) -> None:
     ledger = Ledger()
     ledger.add("capture", hashed=False)

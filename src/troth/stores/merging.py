@@ -22,6 +22,7 @@ from troth.stores.jsonl import JsonlStore
 from troth.stores.lines import CHUNK, physical_lines
 from troth.stores.opening import SETTING
 from troth.stores.snapshot import FileRows, Snapshot
+from troth.stores.workspace import is_workspace_name
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,13 +86,14 @@ class _Writing:
         if self._plan.outcome == "fast_forward":
             yield from self._rest()
         elif self._plan.outcome == "merged":
-            newest = self._ours.snapshot.rows[-1].value.get("workspace") if len(self._ours.snapshot.rows) else None
+            rows = self._ours.snapshot.rows
+            newest = rows[-1].value.get("workspace") if rows else None
             for row in merged_rows(
                 self._plan,
                 self._theirs.snapshot.rows,
                 last_hash=self._ours.found.last_hash,
                 heads=(self._ours.found.head, self._theirs.found.head),
-                workspace=self._ours.store.workspace or (newest if isinstance(newest, str) and newest else "default"),
+                workspace=self._ours.store.workspace or (str(newest) if is_workspace_name(newest) else "default"),
                 now=self._clock(),
             ):
                 self.event = row["id"]
