@@ -512,6 +512,12 @@ def log_cmd(count: int, store: str | None, as_json: bool) -> int:
     help="Prove that the ledger continues this checkpoint. Repeatable.",
 )
 @trust_options
+@click.option(
+    "--set",
+    "set_file",
+    metavar="FILE",
+    help="Check the content hashes of exported rows instead, which form no chain; - reads stdin.",
+)
 @click.option("--repair-tail", is_flag=True, help="Set a torn last line aside first, as the next writer would.")
 @click.option("--remarks", is_flag=True, help="Also warn of values that a writer would have refused, row by row.")
 @reading_options
@@ -522,6 +528,7 @@ def verify_cmd(
     checkpoints: tuple[Path, ...],
     keys: tuple[str, ...],
     quorum: int,
+    set_file: str | None,
     repair_tail: bool,
     remarks: bool,
     store: str | None,
@@ -530,8 +537,15 @@ def verify_cmd(
     """Check every hash and link of a ledger, from its first byte.
 
     With --checkpoint also that nothing the checkpoint covers was cut off, changed, dropped, put in or moved. Exit 3:
-    the ledger is sound, and nobody named with --key (or, without it, in checkpoint_keys of config.yaml) signed it.
+    the ledger is sound, and nobody named with --key (or, without it, in checkpoint_keys of config.yaml) signed it, or
+    the set holds rows without a hash.
     """
+    if set_file is not None:
+        from troth.cli.export import verify_set
+
+        if file or expect_head or checkpoints or keys or quorum or repair_tail or remarks or store:
+            raise Refused("E_USAGE", "--set is about a file of exported rows and stands with --json alone")
+        return verify_set(set_file, as_json)
     if file is not None and store is not None:
         raise Refused("E_USAGE", "name the ledger once, as FILE or with --store")
     if (keys or quorum) and not checkpoints:

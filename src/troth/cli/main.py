@@ -36,6 +36,7 @@ COMMANDS: Final[dict[str, tuple[str, str]]] = {
     "why": ("troth.cli.graph", "Show what stands under a signal, as a tree."),
     "impact": ("troth.cli.graph", "Show what stands on a signal, as a tree."),
     "find": ("troth.cli.find", "Find signals by words and fields."),
+    "export": ("troth.cli.export", "Let rows out as their scopes allow, or copy the whole ledger."),
     "import": ("troth.cli.ledger", "Bring version 1 rows into a new ledger."),
     "merge": ("troth.cli.merge", "Make one chain of two ledgers that grew apart."),
     "genesis": ("troth.cli.genesis", "Write, check and explain the workspace's constitution."),

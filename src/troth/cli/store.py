@@ -11,7 +11,7 @@ import click
 
 from troth.cli.answer import emit_json, note, printable, say
 from troth.cli.options import Notes, json_option, open_ledger, store_option
-from troth.core.errors import Place, Refused
+from troth.core.errors import Refused
 from troth.stores.workspace import GENESIS
 
 if TYPE_CHECKING:
@@ -132,21 +132,15 @@ def load_cmd(file: Path, store: str | None, as_json: bool) -> int:
 @store_option
 @json_option
 def dump_cmd(file: Path, store: str | None, as_json: bool) -> int:
-    """Write every row to a new FILE, byte for byte as in a ledger of JSON Lines, and verify what was written."""
-    from troth.stores.durable import create_from, os_fault
-    from troth.stores.jsonl import JsonlStore
+    """Write every row to a new FILE, byte for byte as in a ledger of JSON Lines, verified on the way."""
+    return dump_to(file, store, as_json)
 
-    ledger = open_ledger(store, Notes())
-    before = ledger.verify()
-    try:
-        created = create_from(file, ledger.lines())
-    except OSError as fault:
-        raise os_fault("E_UNREADABLE", fault, file, "the copy cannot be written") from None
-    if not created:
-        raise Refused("E_NOT_EMPTY", "a file is there already", place=Place(file=str(file)))
-    copy = JsonlStore(file, unhashed_prefix=ledger.unhashed_prefix)
-    # Rows added meanwhile may be in the copy as well.
-    found = copy.verify(expect_head=before.head, expect_rows=before.hashed)
+
+def dump_to(file: Path, store: str | None, as_json: bool, *, force: bool = False) -> int:
+    """Answer ``store dump`` and ``export --whole``: a copy of every byte, verified on the way."""
+    from troth.stores.exporting import copy_whole
+
+    found = copy_whole(open_ledger(store, Notes()), file, force=force)
     return _told(found, f"{found.total} rows written to", str(file), as_json, {"written": found.total})
 
 

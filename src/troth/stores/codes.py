@@ -15,8 +15,11 @@ CODES: Final[dict[str, str]] = {
     "E_NO_GENESIS": "There is no genesis key at that place; `troth genesis init` writes one to begin with.",
     "E_GENESIS_EXISTS": "A genesis key stands there already, and none is overwritten.",
     "E_WRITE_FAILED": "The row could not be made durable (a full disk, for example); it was taken back.",
-    "E_NOT_EMPTY": "Rows stand in the ledger already, and an import needs an empty one.",
+    "E_NOT_EMPTY": "Something stands there already: rows where an import needs an empty ledger, or a file that is not "
+    "written over.",
     "E_NOT_IMPORTABLE": "The file to import holds a line that is no row, or a row that has no place in a ledger.",
+    "E_FEDERATION_OFF": "Nothing may leave the machine: federation.enabled is not true in the genesis key.",
+    "E_NO_PEER": "The genesis key names no such peer workspace, or no sync target.",
     "E_AMBIGUOUS_ID": "Several ids begin with what was written; the message names some of them.",
     "E_GIT": "Git did not take a setting; the message has its reason.",
     "E_UNSUPPORTED": "This version has no store of that kind.",

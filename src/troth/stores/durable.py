@@ -139,28 +139,69 @@ def create_whole(path: Path, data: bytes, mode: int = FILE_MODE) -> bool:
 
 
 def create_from(path: Path, pieces: Iterable[bytes], mode: int = FILE_MODE) -> bool:
-    """Create a file from pieces that need not fit into memory together; never touch one that exists.
+    """Create a file as :func:`create_whole` does, from pieces that need not fit into memory together.
 
     Returns:
         Whether it was created; ``False`` when something of that name stands there already.
 
     Raises:
-        OSError: the folder cannot be written, the disk is full; no file is left.
+        OSError: the folder cannot be written, the disk is full; no file of that name is left.
     """
+    if os.path.lexists(path):
+        return False
+    temp = _written_aside(path, pieces, mode)
     try:
-        fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | O_CLOEXEC | O_NOFOLLOW | O_BINARY, mode)
+        if os.name == "nt":
+            temp.rename(path)  # refuses an existing name there
+        else:
+            os.link(temp, path, follow_symlinks=False)
     except FileExistsError:
         return False
+    except (OSError, NotImplementedError):
+        # A file system without hard links, as on many a stick: the name is taken first, then filled at once.
+        try:
+            os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | O_CLOEXEC | O_NOFOLLOW, mode))
+        except FileExistsError:
+            return False
+        try:
+            temp.replace(path)
+        except OSError:
+            path.unlink(missing_ok=True)
+            raise
+    finally:
+        temp.unlink(missing_ok=True)
+    sync_folder(path.parent)
+    return True
+
+
+def replace_from(path: Path, pieces: Iterable[bytes], mode: int = FILE_MODE) -> None:
+    """Put pieces in the place of whatever file stood there, as :func:`replace_whole` does with bytes.
+
+    Raises:
+        OSError: the old file stands untouched.
+    """
+    temp = _written_aside(path, pieces, mode)
+    try:
+        temp.replace(path)
+    except OSError:
+        temp.unlink(missing_ok=True)
+        raise
+    sync_folder(path.parent)
+
+
+def _written_aside(path: Path, pieces: Iterable[bytes], mode: int) -> Path:
+    """Write pieces to a new file beside ``path`` and return it, synced; none is left when something is raised."""
+    temp = path.with_name(f".{path.name}.{secrets.token_hex(6)}.new")
+    fd = os.open(temp, os.O_WRONLY | os.O_CREAT | os.O_EXCL | O_CLOEXEC | O_NOFOLLOW | O_BINARY, mode)
     try:
         with os.fdopen(fd, "wb") as file:
             file.writelines(pieces)
             file.flush()
             sync_file(file.fileno())
     except BaseException:
-        path.unlink(missing_ok=True)
+        temp.unlink(missing_ok=True)
         raise
-    sync_folder(path.parent)
-    return True
+    return temp
 
 
 def replace_whole(path: Path, data: bytes, mode: int = FILE_MODE) -> None:
