@@ -62,6 +62,16 @@ def main(mode: str, where: str, *words: str) -> None:
         done = cosign(Path(where), witness, keys=[key], at=1)
         say({"ack": done.checkpoint.root.hex()})
         return
+    if mode == "export":
+        from troth.ledger.sync import peer
+        from troth.stores.exporting import prepare, write
+
+        ledger = open_store(where)
+        chosen = prepare(ledger, peer(ledger.genesis(), "peer"))
+        say("begin")
+        write(ledger, Path(words[0]), chosen.pieces(), force=words[1] == "force")
+        say("done")
+        return
     more = {"wait_seconds": float(words[2])} if mode == "stubborn" and len(words) > 2 else {}
     store = open_store(where, notify=lambda text: print(text, file=sys.stderr), **more)
     if mode == "once":
