@@ -64,7 +64,9 @@ def test_from_the_key_to_the_recipient(tmp_path: Path) -> None:
     put(FEDERATION, tmp_path)
     seen, work, note, *_ = fill(open_store(tmp_path))
     assert ids(run("export", "--to", "peer")) == [seen, work]
-    assert "2 of 6 rows for workspace peer, unmodified, in peer.jsonl" in run("export", "--to", "peer", "-o", "peer.jsonl")
+    assert "2 of 6 rows for workspace peer, unmodified, in peer.jsonl" in run(
+        "export", "--to", "peer", "-o", "peer.jsonl"
+    )
     assert "1 of 6 rows" in run("export", "--cloud", "-o", "cloud.jsonl")
     assert ids((tmp_path / "cloud.jsonl").read_bytes()) == [seen]
     said = front_door("export", "--anonymous", "-o", "open.jsonl", cwd=tmp_path)
