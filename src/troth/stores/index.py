@@ -12,10 +12,10 @@ import gc
 import os
 import sys
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, BinaryIO, Final, NamedTuple
 
 import orjson
 
@@ -27,6 +27,7 @@ from troth.ledger.confidence import Standing, Trust
 from troth.ledger.replay import Anomaly, Commitment, Note, State, Submission
 from troth.stores.durable import open_regular
 from troth.stores.memory import Identity
+from troth.stores.memory import identity as file_identity
 
 WORTH_BYTES: Final = 1 << 20
 """A smaller ledger is read as quickly as an index."""
@@ -117,18 +118,52 @@ def load(
     if path is None or identity[2] < WORTH_BYTES:
         return None
     try:
-        # No link is followed and no pipe waited for.
-        with os.fdopen(open_regular(path, os.O_RDONLY, "E_UNREADABLE", "the index"), "rb") as file:
-            brief = orjson.loads(file.readline())
+        with _opened(path) as file, _no_collecting():
+            own = file_identity(file.fileno())
+            line = file.readline()
+            rest = _Rest(path, own, len(line))
+            brief = orjson.loads(line)
             if brief["key"] != _key(ledger, identity, unhashed_prefix):
                 return None
             if brief["made"] - max(identity[3], identity[4]) < SETTLED_NANOSECONDS:
                 return None
-            rest = file.read()
-        return _summary(brief, rest, otherwise)
+            return _summary(brief, rest, otherwise)
     except (Refused, OSError, *_DAMAGED):
         # Whatever is wrong with it, the ledger says the same.
         return None
+
+
+def _opened(path: Path) -> BinaryIO:
+    # No link is followed and no pipe waited for.
+    return os.fdopen(open_regular(path, os.O_RDONLY, "E_UNREADABLE", "the index"), "rb")
+
+
+@contextlib.contextmanager
+def _no_collecting() -> Iterator[None]:
+    """Keep the collector still: nothing that is read is garbage, and looking for some takes longer than reading."""
+    collecting = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if collecting:
+            gc.enable()
+
+
+class _Rest(NamedTuple):
+    """Where the part of an index lies that few ask for; the file is only ever replaced, never changed."""
+
+    path: Path
+    identity: Identity
+    start: int
+
+    def read(self) -> bytes:
+        """Return its bytes; raises ``ValueError`` when another index stands there now."""
+        with _opened(self.path) as file:
+            if file_identity(file.fileno()) != self.identity:
+                raise ValueError("replaced")
+            file.seek(self.start)
+            return file.read()
 
 
 def save(ledger: Path, identity: Identity, unhashed_prefix: int | None, summary: Summary) -> None:
@@ -215,22 +250,18 @@ def _standings(stored: dict[str, list[Any]]) -> dict[str, Standing]:
     return {name: Standing(*values) for name, values in stored.items()}
 
 
-def _everything(rest: bytes, otherwise: Callable[[], Everything]) -> Everything:
-    collecting = gc.isenabled()
-    gc.disable()  # nothing here is garbage, and looking for some takes longer than the reading
+def _everything(rest: _Rest, otherwise: Callable[[], Everything]) -> Everything:
     try:
-        stored = orjson.loads(rest)
-        commitments = {values[0]: _commitment(values) for values in stored["commitments"]}
-        anomalies = [Anomaly(*values) for values in stored["anomalies"]]
-        return Everything(commitments, anomalies, _standings(stored["evidence"]))
-    except _DAMAGED:
+        with _no_collecting():
+            stored = orjson.loads(rest.read())
+            commitments = {values[0]: _commitment(values) for values in stored["commitments"]}
+            anomalies = [Anomaly(*values) for values in stored["anomalies"]]
+            return Everything(commitments, anomalies, _standings(stored["evidence"]))
+    except (Refused, OSError, *_DAMAGED):
         return otherwise()
-    finally:
-        if collecting:
-            gc.enable()
 
 
-def _summary(brief: dict[str, Any], rest: bytes, otherwise: Callable[[], Everything]) -> Summary:
+def _summary(brief: dict[str, Any], rest: _Rest, otherwise: Callable[[], Everything]) -> Summary:
     told = brief["verification"]
     verification = Verification(
         verified=told["verified"],
