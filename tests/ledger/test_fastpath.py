@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import math
 import random
 import struct
 from collections import Counter
+from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import Any
+from uuid import UUID
 
 import orjson
 import pytest
@@ -15,12 +19,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ledger.building import Ledger, plain_hash, reviewed
+from troth.core.canonical import row_bytes
 from troth.core.strictjson import JsonFault
 from troth.ledger import chain, fastpath
 from troth.ledger.chain import ChainReader, verify_lines
 from troth.ledger.fastpath import plain, quick, stretch
 from troth.ledger.hashing import canonical_row, row_hash
 from troth.ledger.rows import parse_row
+from troth.ledger.values import unportable
 
 LINK = "0" * 64
 
@@ -280,6 +286,80 @@ def test_differential_is_not_vacuous() -> None:
             assert OUTCOMES[outcome] > 0.05 * OUTCOMES.total(), OUTCOMES
 
 
+# Classes of hostile JSON, each written on its own, so that none can hide behind another -----------------------------
+
+_ESCAPES = [r"\"", r"\\\\", r"\/", r"\b", r"\f", r"\n", r"\r", r"\t"]
+_digits = st.text("0123456789", min_size=1, max_size=12)
+_short = st.text(st.characters(codec="utf-8", exclude_characters='"\\', min_codepoint=0x20), max_size=6)
+
+
+def _unit(code: int, upper: bool) -> str:
+    return f"\\u{code:04X}" if upper else f"\\u{code:04x}"
+
+
+def _nested(depth: int, shape: int) -> str:
+    opening, closing = [("[", "]"), ('{"a":', "}"), ('[{"a":', "}]")][shape]
+    return opening * depth + "1" + closing * depth
+
+
+HOSTILE: dict[str, st.SearchStrategy[str]] = {
+    "floats": st.floats(allow_nan=False, allow_infinity=False).map(repr)
+    | st.builds("{}.{}".format, st.integers(-(10**6), 10**6), _digits),
+    "exponents": st.builds(
+        "{}{}{}{}{}".format,
+        st.integers(-99, 99),
+        st.just("") | _digits.map(".{}".format),
+        st.sampled_from("eE"),
+        st.sampled_from(["", "+", "-"]),
+        st.integers(0, 330),
+    )
+    | st.floats(1e16, 1e308).map(repr),
+    "minus zero": st.sampled_from(["-0", "-0.0", "-0e0", "-0E+7", "-0.000", "0", "0.0", "-0.00001"]),
+    "big integers": st.integers(-(10**40), 10**40).map(str)
+    | st.builds(
+        lambda base, near: str(base + near), st.sampled_from([2**53, 2**63, -(2**63), 2**64]), st.integers(-2, 2)
+    ),
+    "surrogates": st.builds(
+        lambda text, units, upper: f'"{text}{"".join(_unit(code, upper) for code in units)}"',
+        _short,
+        st.lists(st.integers(0xD7F0, 0xE00F) | st.sampled_from([0xD800, 0xDC00, 0xD83D, 0xDE00]), max_size=4),
+        st.booleans(),
+    )
+    | st.characters(min_codepoint=0x10000).map(lambda char: f'"{char}"'),
+    "0x7f": st.builds('"{}{}{}"'.format, _short, st.sampled_from(["\x7f", r"\u007f", r"\u007F", "~"]), _short),
+    "nesting": st.builds(_nested, st.integers(1, 55) | st.integers(94, 103), st.integers(0, 2)),
+    "duplicates": st.builds(
+        lambda one, other, apart: f'{{"{one}":1{apart},"{other}":2}}',
+        st.sampled_from(["a", r"\u0061", "b", "a/", r"a\/", "\u00e9", r"\u00e9"]),
+        st.sampled_from(["a", r"\u0061", "b", "a/", r"a\/", "\u00e9", r"\u00e9"]),
+        st.sampled_from(["", ',"c":[{"a":1}]', ',"c":"a"']),
+    ),
+    "escapes": st.lists(
+        st.sampled_from(_ESCAPES) | st.builds(_unit, st.integers(0, 0xFF), st.booleans()) | _short, max_size=5
+    ).map(lambda parts: f'"{"".join(parts)}"'),
+}
+TAKEN: dict[str, Counter[str]] = {name: Counter() for name in HOSTILE}
+
+
+@pytest.mark.parametrize("kind", HOSTILE)
+def test_each_class_of_hostile_json(kind: str) -> None:
+    """The quick path agrees or steps aside; what it takes and what it leaves are both there, or this proves nothing."""
+
+    @settings(max_examples=250, deadline=None, database=None)
+    @given(HOSTILE[kind], st.integers(0, 2))
+    def agree(literal: str, where: int) -> None:
+        payload = [literal, f'{{"m":{literal}}}', f'{{"m":[0,{literal}]}}'][where]
+        raw = wrap('{"a":1}', f',"x_own":{payload}')
+        TAKEN[kind][check(raw)] += 1
+        assert_block_agrees(raw)
+
+    agree()
+    counted = TAKEN[kind]
+    print(f"{kind}: {dict(counted)}")
+    assert counted["quick"] > 0.03 * counted.total(), f"the quick path always steps aside: {counted}"
+    assert counted["quick"] < counted.total(), f"nothing hostile was made: {counted}"
+
+
 @settings(max_examples=600, deadline=None)
 @given(st.binary(max_size=60) | st.text('{}[]":,\\u0123456789abcdefE+-. \t\ntrulsn', max_size=60).map(str.encode))
 def test_arbitrary_bytes(raw: bytes) -> None:
@@ -395,6 +475,116 @@ def test_a_raising_serialiser_is_noticed(monkeypatch: pytest.MonkeyPatch) -> Non
 
     monkeypatch.setattr(fastpath, "_dumps", dumps)
     assert not fastpath._trusted()
+
+
+@pytest.mark.parametrize("changed", ["loads", "dumps"])
+def test_a_build_that_behaves_otherwise_disables_the_quick_path_at_import(
+    changed: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The module as it is imported beside another build of the library: everything goes the reference path."""
+    dumps, loads = orjson.dumps, orjson.loads
+
+    def other_dumps(value: Any, default: Any = None, option: int | None = None) -> bytes:
+        return dumps(value, default, option).replace(b"e-", b"E-")
+
+    def other_loads(raw: bytes) -> Any:
+        return loads(raw.replace("\uffff".encode(), b"?"))
+
+    monkeypatch.setattr(orjson, changed, other_loads if changed == "loads" else other_dumps)
+    spec = importlib.util.find_spec("troth.ledger.fastpath")
+    assert spec is not None
+    assert spec.loader is not None
+    other = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(other)
+    assert not other.QUICK
+    raw = reviewed().data.splitlines()[0]
+    assert other.quick(raw) is None
+    assert other.plain(raw) is None
+    assert other.stretch(raw, True) is None
+    assert other.sealed(parse_row(raw)) is None
+    assert not other.portable(1)
+    assert quick(raw) is not None, "the one in use is not touched"
+
+
+# What a writer makes -----------------------------------------------------------------------------------------------
+
+
+@settings(max_examples=300, deadline=None)
+@given(values)
+def test_a_sealed_row_is_the_reference_path_s(payload: Any) -> None:
+    row = {"id": "mem_1", "op": "capture", "prevHash": LINK, "payload": payload, "é/\x7f": "é/\x7f"}
+    if unportable(row) is not None:
+        return
+    line = fastpath.sealed(row)
+    SEALED["refused" if line is None else "sealed"] += 1
+    if line is None:
+        assert fastpath._tiny_fixed(orjson.dumps(row)) or fastpath._tiny_scientific(orjson.dumps(row))
+        return
+    assert list(row)[-1] == "hash"
+    assert row["prevHash"] == LINK
+    assert row["hash"] == row_hash({**row, "hash": ""}) == row_hash(parse_row(line))
+    assert line == row_bytes(row)
+    assert same(parse_row(line), row)
+
+
+SEALED: Counter[str] = Counter()
+
+
+def test_most_rows_are_sealed() -> None:
+    print(dict(SEALED))
+    assert not SEALED or SEALED["sealed"] > 0.5 * SEALED.total()
+
+
+class Odd(dict[str, Any]):
+    """A mapping that is none of JSON's, and yet holds what JSON holds."""
+
+
+@dataclass
+class Agrees:
+    """Claims to equal everything."""
+
+    name: str = "x"
+
+    def __eq__(self, _: object) -> bool:
+        return True
+
+    __hash__ = None  # type: ignore[assignment]  # it equals what has another hash
+
+
+@settings(max_examples=400, deadline=None)
+@given(
+    st.recursive(
+        scalars
+        | st.floats()
+        | st.integers(2**53 - 2, 2**53 + 2)
+        | st.characters(categories=["Cs"])
+        | st.sampled_from([(), (1,), b"x", {1: 2}, {"\ud800": 1}, datetime(2026, 1, 1, tzinfo=UTC), UUID(int=1)])
+        | st.builds(Agrees),
+        lambda inner: st.lists(inner, max_size=3) | st.dictionaries(names, inner, max_size=3).map(Odd),
+        max_leaves=6,
+    ),
+    st.integers(0, 101),
+)
+def test_quickly_portable_means_portable(value: Any, depth: int) -> None:
+    if depth > 95:
+        for _ in range(depth):
+            value = [value]
+    quickly = fastpath.portable(value)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("troth.ledger.values.portable", fastpath._never_portable)
+        closely = unportable(value) is None
+    PORTABLE[f"{quickly} {closely}"] += 1
+    assert closely or not quickly
+
+
+PORTABLE: Counter[str] = Counter()
+
+
+def test_portability_was_told_both_ways() -> None:
+    print(dict(PORTABLE))
+    if PORTABLE:
+        assert PORTABLE["True True"] > 0.1 * PORTABLE.total()
+        assert PORTABLE["False False"] > 0.1 * PORTABLE.total()
 
 
 def both_ways(data: bytes, monkeypatch: pytest.MonkeyPatch) -> tuple[Any, Any]:

@@ -181,12 +181,12 @@ class ChainReader:
 
         Args:
             block: terminated lines, without the last line feed.
-            found: ``stretch(block, keep)``, with the values when ``apply`` is given.
+            found: ``stretch(block, keep)`` of :mod:`troth.ledger.fastpath`, with the values when ``apply`` is given.
             apply: takes every row.
         """
         # The first hashed row may speak of what stands before it, which takes more than its hash.
         speaks = not self.hashed and MARK in block[: block.find(b"\n") + 1 or len(block)]
-        if found is None or speaks or not self._join(found):
+        if found is None or speaks or not self.join(found):
             for raw in block.split(b"\n"):
                 row = self.feed(raw)
                 if apply is not None and row is not None:
@@ -197,8 +197,11 @@ class ChainReader:
                 line += 1
                 apply(Row(line, value, value["id"], value["op"], value["hash"]))
 
-    def _join(self, found: Stretch) -> bool:
-        """Take a stretch that continues the chain with ids nobody used; otherwise change nothing and answer no."""
+    def join(self, found: Stretch) -> bool:
+        """Take a stretch that continues the chain with ids nobody used; otherwise change nothing and answer no.
+
+        Behind the first hashed row the bytes of the stretch are not needed; after a no its lines must be fed.
+        """
         names = set(found.ids)
         if (
             found.first_link != self._last_hash

@@ -9,8 +9,8 @@ from typing import Final
 
 from troth.core.strictjson import LEDGER_ROW
 
-CHUNK: Final = 1 << 18
-"""Bytes read at once: large enough to be quick, small enough for a block to pass through the caches."""
+CHUNK: Final = 1 << 16
+"""Bytes read at once: large enough to be quick, small enough for what a block becomes to stay in the caches."""
 
 KEPT: Final = LEDGER_ROW.max_bytes + 16
 """Bytes kept of one line. A longer line is malformed by its size alone, whatever else it holds; the margin covers a

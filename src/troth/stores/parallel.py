@@ -190,11 +190,8 @@ def _join(chain: ChainReader, fd: int, share: _Share, answer: Future[list[_Found
     offset = share.start
     for found in _answered(answer):
         seen = _unpacked(found)
-        if seen is None:
+        if seen is None or not chain.hashed or not chain.join(seen):  # the first one is looked at whole
             _look(chain, fd, offset, found.after)
-        else:
-            os.lseek(fd, offset, os.SEEK_SET)
-            chain.feed_block(os.read(fd, found.after - offset).removesuffix(b"\n"), seen)
         offset = found.after
     if offset < share.end:
         _look(chain, fd, offset, share.end)
