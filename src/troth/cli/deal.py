@@ -114,6 +114,10 @@ def _tell(run: Run) -> None:
         say()
     for line, event in run.log:
         say(f"line {line}: {EVENTS[event]} [{event}]")
+    _points(run)
+
+
+def _points(run: Run) -> None:
     say()
     say("points  " + "  ".join(f"{party} {points:+d}" for party, points in run.escrow.balances().items()))
 
@@ -121,6 +125,40 @@ def _tell(run: Run) -> None:
 def _word(state: str) -> str:
     end = state.removeprefix("Closed:").partition("(")[0]
     return coloured(printable(state, 300), _COLOURS.get(end, "yellow"))
+
+
+@deal_cmd.command("show")
+@click.argument("transcript", type=click.Path())
+@click.option("--mermaid", "drawn", is_flag=True, help="Print a Mermaid sequence diagram.")
+@click.option("--html", "as_page", is_flag=True, help="Print one page of HTML that needs nothing else.")
+@click.option("--json", "as_json", is_flag=True, help="Print the steps and the final record as one JSON object.")
+def show(transcript: str, drawn: bool, as_page: bool, as_json: bool) -> int:
+    """Draw a transcript as lanes, one for each role, with what every message did.
+
+    Exit status: 0 drawn, whatever the deals came to; 2 the file cannot be read as JSON Lines.
+
+    Example: troth deal show transcript.jsonl --html > deal.html
+    """
+    from troth.deals import show as drawing
+    from troth.deals.answer import final_record
+
+    if drawn + as_page + as_json > 1:
+        raise Refused("E_USAGE", "more than one of --mermaid, --html and --json was given", remedy="Name one of them.")
+    steps, run = drawing.draw(_entries(transcript))
+    if as_json:
+        _emit({"steps": [step._asdict() for step in steps], "final": final_record(run)})
+    elif drawn:
+        say(drawing.mermaid(steps).rstrip("\n"))
+    elif as_page:
+        say(drawing.page(steps, run).rstrip("\n"))
+    else:
+        say(drawing.label())
+        for line in drawing.lanes(steps):
+            say(line)
+        if not steps:
+            say("The transcript is empty.")
+        _points(run)
+    return 0
 
 
 @deal_cmd.command("machine")

@@ -17,7 +17,6 @@ from troth.deals.machine import (
     PROTOCOL_ERROR,
     SPEAKERS,
     TIMERS,
-    Cell,
     Column,
     State,
     breached,
@@ -115,15 +114,26 @@ class Event(NamedTuple):
     event: str
 
 
+class Move(NamedTuple):
+    """A state reached: by whose deal, at which step, and by which line; ``None`` for a timer."""
+
+    offer_id: str
+    state: str
+    step: int
+    line: int | None
+
+
 class Run:
     """What a transcript comes to, line by line.
 
     Args:
         clocks: how long K and C may take.
+        trace: takes every move, for whoever draws them.
     """
 
-    def __init__(self, clocks: Clocks = DEFAULT_CLOCKS) -> None:
+    def __init__(self, clocks: Clocks = DEFAULT_CLOCKS, trace: list[Move] | None = None) -> None:
         self.clocks = clocks
+        self.trace = trace
         self.deals: dict[str, Deal] = {}
         self.log: list[Event] = []
         self.escrow = Escrow()
@@ -164,8 +174,8 @@ class Run:
         self.now = to
         while self._timers and self._timers[0][0] <= to:
             due, _, deal = heappop(self._timers)
-            if deal.due == due and not is_closed(deal.state):
-                self._close(deal, TIMERS[deal.state].to, "refund", due)  # type: ignore[index]  # open, so in the table
+            if deal.due == due:  # else an older timer of that deal
+                self._close(deal, TIMERS[deal.state].to, "refund", due, by_timer=True)  # type: ignore[index]  # open, so in the table
 
     def exhaust(self) -> None:
         """Close every open deal because the run's budget of steps ran out (§3 invariant 4)."""
@@ -297,6 +307,8 @@ class Run:
         deal.state = to
         deal.history.append(to)
         deal.steps.append(self.now)
+        if self.trace is not None:
+            self.trace.append(Move(deal.offer_id, to, self.now, self.line))
         timer = TIMERS[to]  # type: ignore[index]  # an open state
         if timer.steps == "expires_steps":
             due = deal.offered_at + offer.expires_steps
@@ -311,7 +323,9 @@ class Run:
             self._armed += 1
             heappush(self._timers, (due, self._armed, deal))
 
-    def _close(self, deal: Deal, to: str, points: str, at: int) -> None:
+    def _close(self, deal: Deal, to: str, points: str, at: int, *, by_timer: bool = False) -> None:
+        if self.trace is not None:
+            self.trace.append(Move(deal.offer_id, to, at, None if by_timer else self.line))
         deal.state = to
         deal.history.append(to)
         deal.steps.append(at)
@@ -379,6 +393,3 @@ def replay(lines: Iterable[Entry], clocks: Clocks = DEFAULT_CLOCKS) -> Run:
     for entry in lines:
         run.take(entry)
     return run
-
-
-__all__ = ["BUDGET_EXHAUSTED", "DEFAULT_CLOCKS", "Cell", "Clocks", "Deal", "Event", "Illegal", "Run", "replay"]

@@ -159,7 +159,7 @@ def instant_of(step: int) -> str:
 
     try:
         return format_instant(datetime.fromtimestamp(EPOCH + step, UTC))
-    except (OverflowError, OSError) as fault:
+    except (OverflowError, OSError, ValueError) as fault:
         raise ValueError(f"step {step} is beyond the year 9999") from fault
 
 
