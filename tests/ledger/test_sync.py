@@ -147,7 +147,8 @@ _VALUES = st.recursive(
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
     max_leaves=6,
 )
-_PLACES = st.sampled_from(["hash", "prevHash", "source_key", "actor", "meta"])
+_OWN = {"hash", "prevHash", "source_key", "x_merged"}
+_PLACES = st.sampled_from([*sorted(_OWN), "actor", "meta"])
 
 
 @given(
@@ -171,9 +172,7 @@ def test_what_is_stripped_occurs_nowhere_in_the_bytes(
     assert bare == sync_model.without_a_name(row)
     assert _MARK.encode() not in row_bytes(bare)
     assert bare["actor"] == "anonymous"
-    assert {name for name in row if name not in bare} == (places & {"hash", "prevHash", "source_key"}) | {
-        name for name in ("hash", "prevHash", "source_key") if name in kept
-    }
+    assert {name for name in row if name not in bare} == _OWN & (places | set(kept))
 
 
 # Sets ------------------------------------------------------------------------------------------------------------

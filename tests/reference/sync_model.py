@@ -58,7 +58,7 @@ def goes(rows: list[dict[str, Any]], audience: str) -> list[int]:
 
 def without_a_name(row: dict[str, Any]) -> dict[str, Any]:
     """Return the anonymous form of a row."""
-    copy = {name: value for name, value in row.items() if name not in ("hash", "prevHash", "source_key")}
+    copy = {name: value for name, value in row.items() if name not in ("hash", "prevHash", "source_key", "x_merged")}
     copy["actor"] = "anonymous"
     if isinstance(copy.get("payload"), dict):
         copy["payload"] = {name: value for name, value in copy["payload"].items() if name != "meta"}

@@ -14,6 +14,7 @@ from troth.ledger.codes import FAULTS, WARNINGS
 from troth.ledger.fields import SCOPES, is_blank, read_op, required_value
 from troth.ledger.genesis import Federation, Genesis
 from troth.ledger.hashing import row_hash
+from troth.ledger.merging import MARK
 from troth.ledger.rows import Row, parse_row, row_of
 
 LOCAL: Final = SCOPES[0]
@@ -23,8 +24,8 @@ ANONYMOUS: Final = "anonymous"
 NAMING: Final = ("commitment", "source", "evidence", "target")
 """The payload fields whose rows narrow the scope of the row that names them."""
 
-STRIPPED: Final = ("hash", "prevHash", "source_key")
-"""Envelope members that an anonymous row lacks; ``payload.meta`` is the fourth."""
+STRIPPED: Final = ("hash", "prevHash", "source_key", MARK)
+"""Envelope members that an anonymous row lacks, beside ``payload.meta``; a merge's mark keeps former hash and key."""
 
 _RANK: Final = {name: rank for rank, name in enumerate(SCOPES)}
 
@@ -179,6 +180,8 @@ class Scopes:
 
 def anonymised(value: Mapping[str, Any]) -> dict[str, Any]:
     """Return a row without ``hash``, ``prevHash``, ``source_key`` and ``payload.meta``, its actor ``anonymous``.
+
+    The mark that a merge leaves goes too: it keeps a former hash and key, by which a guessed actor could be confirmed.
 
     Everything else stays as it is, ids and free text too.
     """
