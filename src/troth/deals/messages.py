@@ -226,10 +226,10 @@ def read_message(value: Any) -> Message:
     Raises:
         Malformed: with the path of the first member that is not as it must be.
     """
-    kind = value.get("type") if isinstance(value, dict) else None
-    made = TYPES.get(kind) if isinstance(kind, str) else None
-    if made is None:
-        raise Malformed("$.type", "no type of message")
+    try:
+        made = TYPES[value["type"]]
+    except (KeyError, TypeError, IndexError):
+        raise Malformed("$.type", "no type of message") from None
     try:
         # For one class, and not for the union of all: what msgspec makes of a union is made anew at every call.
         message: Message = msgspec.convert(value, made)
@@ -237,7 +237,8 @@ def read_message(value: Any) -> Message:
         raise _told(fault) from None
     if not is_instant(message.ts):
         raise Malformed("$.ts", "no RFC 3339 instant")
-    if isinstance(message, _Terms):
+    if made is Offer or made is OfferSupersede:
+        assert isinstance(message, _Terms)
         for index, item in enumerate(message.obligation.checklist):
             for member in ("id", "predicate"):
                 if type(item.get(member)) is not str:
@@ -280,10 +281,8 @@ def is_instant(text: str) -> bool:
     )
 
 
-def is_deal_shaped(value: Mapping[str, Any]) -> bool:
-    """Tell whether the value is meant as an offer, of either type."""
-    kind = value.get("type")
-    return kind in ("Offer", "OfferSupersede")  # a tuple: the kind may be a list
+DEAL_SHAPED: Final = ("Offer", "OfferSupersede")
+"""What ``type`` of a message makes it one that is meant as an offer. A tuple, since what is sought may be a list."""
 
 
 def is_in_channel(value: Mapping[str, Any]) -> bool:

@@ -25,7 +25,10 @@ from troth.deals.machine import (
     step,
 )
 from troth.deals.messages import (
+    DEAL_SHAPED,
     MAX_COUNT,
+    TYPES,
+    Accept,
     BreachNotice,
     Disclosure,
     EscrowHold,
@@ -33,14 +36,18 @@ from troth.deals.messages import (
     Message,
     Offer,
     OfferSupersede,
+    Refuse,
+    Reject,
     Settle,
     Verdict,
-    is_deal_shaped,
     is_in_channel,
     read_message,
 )
 from troth.deals.snapshots import Snapshot, canonical, snapshot
 from troth.deals.transcript import Entry
+
+SHORT: Final = 320
+"""Longest form of a message that is kept whole, in bytes; of longer ones the SHA-256 is."""
 
 BUDGET_EXHAUSTED: Final = "budget_exhausted"
 
@@ -67,6 +74,7 @@ class Deal:
     """One offer's machine; ``state`` is as the answer writes it, ``due`` the step at which its timer fires."""
 
     __slots__ = (
+        "closed",
         "disclosure",
         "due",
         "granted",
@@ -100,11 +108,7 @@ class Deal:
         self.paid = 0
         self.refunded = 0
         self.note: str | None = None
-
-    @property
-    def closed(self) -> bool:
-        """Tell whether the deal has ended."""
-        return is_closed(self.state)
+        self.closed = False
 
 
 class Event(NamedTuple):
@@ -140,7 +144,7 @@ class Run:
         self.now = 0
         self.line = 0
         self.ended = False
-        self._seen: dict[str, set[bytes]] = {}
+        self._seen: dict[str, bytes | set[bytes]] = {}
         self._timers: list[tuple[int, int, Deal]] = []
         self._armed = 0
 
@@ -163,7 +167,7 @@ class Run:
         if len(value) != 2:
             flaw = flaw or "$: not the two members of a line"
         if "msg" in value:
-            self._message(value["msg"], flaw, entry.token)
+            self._message(value["msg"], flaw, entry.form)
         elif flaw is None and value.get("end") is True:
             self.ended = True
         else:
@@ -189,19 +193,19 @@ class Run:
 
     # Messages ------------------------------------------------------------------------------------------------------
 
-    def _message(self, value: Any, flaw: str | None, token: Any) -> None:
+    def _message(self, value: Any, flaw: str | None, form: bytes | None) -> None:
         if type(value) is not dict:
             self._log("malformed")
             return
         # (2)
-        known = self._repeated(value, token)
+        known = self._repeated(value, form)
         if known is None:
             self._log("duplicate_message")
             return
         if known:
             flaw = flaw or "$.msg_id: used before, with other bytes"
         # (3)
-        if is_deal_shaped(value) and not is_in_channel(value):
+        if value.get("type") in DEAL_SHAPED and not is_in_channel(value):
             self._log("out_of_honesty_channel")
             return
         named = value.get("offer_id")
@@ -229,28 +233,34 @@ class Run:
         if not may_send(message):
             self._illegal(named, "sender", f"{message.sender} sends no such {value['type']}")
             return
-        if isinstance(message, Offer | OfferSupersede):
+        if type(message) is Offer or type(message) is OfferSupersede:
             self._offer(message, snapshot(value), deal)
         elif deal is None:
             self._illegal(named, "unknown_offer", None)
         else:
             self._move(deal, message, column_of(message, deal))
 
-    def _repeated(self, value: dict[str, Any], token: Any) -> bool | None:
+    def _repeated(self, value: dict[str, Any], form: bytes | None) -> bool | None:
         """Tell whether the message's id is used up by another; ``None`` when the message itself came before."""
         name = value.get("msg_id")
         if type(name) is not str or not name:
             return False
-        # A message with a flaw is compared by all that it holds, so that a repeated member is not lost.
-        form = canonical(value) if token is None else b"!" + canonical(token)
-        digest = hashlib.sha256(form).digest()
+        if form is None:
+            form = canonical(value)
+        # Short forms are kept as they are: a digest would take as much room, and time besides.
+        mark = form if len(form) <= SHORT else hashlib.sha256(form).digest()
         seen = self._seen.get(name)
         if seen is None:
-            self._seen[name] = {digest}
+            self._seen[name] = mark
             return False
-        if digest in seen:
+        if type(seen) is set:
+            if mark in seen:
+                return None
+            seen.add(mark)
+            return True
+        if seen == mark:
             return None
-        seen.add(digest)
+        self._seen[name] = {seen, mark}  # type: ignore[arg-type]  # not a set, so bytes
         return True
 
     def _offer(self, message: Offer | OfferSupersede, body: Snapshot, deal: Deal | None) -> None:
@@ -281,23 +291,22 @@ class Run:
     def _move(self, deal: Deal, message: Message, column: Column) -> None:
         # (6)
         state: State = deal.state  # type: ignore[assignment]  # a closed deal absorbed the message before
-        cell = step(state, column)
-        to = cell.to
-        if cell.code is not None:
-            deal.illegal = Illegal(self.line, cell.code, f"{column} in {state}")
-        if type(message) is BreachNotice and column == "BreachNotice":
+        to, code, points = step(state, column)
+        if code is not None:
+            deal.illegal = Illegal(self.line, code, f"{column} in {state}")
+        elif type(message) is BreachNotice:
             self._log("unsupported_breach_notice")
             to = breached(message.party, message.mode)
-        elif type(message) is EscrowHold and cell.points == "lock":
+        elif type(message) is EscrowHold and points == "lock":
             self.escrow.lock(deal.offer_id, message.amount)
-        elif type(message) is Disclosure and to == "Adjudicating":
+        elif type(message) is Disclosure:
             deal.disclosure = message
-        elif type(message) is Verdict and cell.code is None:
+        elif type(message) is Verdict:
             deal.verdict = message
-        elif type(message) is Settle and cell.points == "pay" and type(message.object_options) is tuple:
+        elif type(message) is Settle and type(message.object_options) is tuple:
             deal.granted = message.object_options
         if is_closed(to):
-            self._close(deal, to, cell.points, self.now)
+            self._close(deal, to, points, self.now)
         else:
             self._enter(deal, to)
 
@@ -327,6 +336,7 @@ class Run:
         if self.trace is not None:
             self.trace.append(Move(deal.offer_id, to, at, None if by_timer else self.line))
         deal.state = to
+        deal.closed = True
         deal.history.append(to)
         deal.steps.append(at)
         deal.due = None
@@ -343,29 +353,40 @@ class Run:
         self._close(deal, PROTOCOL_ERROR, "refund", self.now)
 
 
-def may_send(message: Message) -> bool:
-    """Tell whether the message's sender may send it (§1, §7 Machine)."""
-    if type(message) is BreachNotice and message.sender == "A" and message.party == "A":
-        return False
-    return message.sender in SPEAKERS[type(message).__name__]
-
-
-def column_of(message: Message, deal: Deal) -> Column:
-    """Return the column of the table that a message to a deal with an offer stands in."""
-    if type(message) is Verdict:
-        return _VERDICTS[message.result]
-    if type(message) is EscrowHold:
-        assert deal.offer is not None
-        same = message.amount == deal.offer.consideration.cash_sim.amount
-        return "EscrowHold" if same else "EscrowHold:other_amount"
-    return type(message).__name__  # type: ignore[return-value]  # every other type is its own column
-
-
+_SPEAKERS: Final = {made: SPEAKERS[word] for word, made in TYPES.items()}
+_COLUMNS: Final[dict[type[Message], Column]] = {
+    Accept: "Accept",
+    Reject: "Reject",
+    Refuse: "Refuse",
+    Disclosure: "Disclosure",
+    Settle: "Settle",
+    BreachNotice: "BreachNotice",
+}
 _VERDICTS: Final[dict[str, Column]] = {
     "pass": "Verdict:pass",
     "fail": "Verdict:fail",
     "inconclusive": "Verdict:inconclusive",
 }
+
+
+def may_send(message: Message) -> bool:
+    """Tell whether the message's sender may send it (§1, §7 Machine)."""
+    if type(message) is BreachNotice and message.sender == "A" and message.party == "A":
+        return False
+    return message.sender in _SPEAKERS[type(message)]
+
+
+def column_of(message: Message, deal: Deal) -> Column:
+    """Return the column of the table that a message to a deal with an offer stands in; it is no offer itself."""
+    column = _COLUMNS.get(type(message))
+    if column is not None:
+        return column
+    if type(message) is Verdict:
+        return _VERDICTS[message.result]
+    assert type(message) is EscrowHold
+    assert deal.offer is not None
+    same = message.amount == deal.offer.consideration.cash_sim.amount
+    return "EscrowHold" if same else "EscrowHold:other_amount"
 
 
 def _is_listed(notice: BreachNotice, deal: Deal) -> bool:

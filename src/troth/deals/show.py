@@ -11,7 +11,7 @@ from typing import Any, Final, NamedTuple
 
 from troth.core.words import printable
 from troth.deals.codes import EVENTS, ILLEGAL, LABELS, NON_CLAIMS, NON_CLAIMS_REF
-from troth.deals.messages import is_deal_shaped
+from troth.deals.messages import DEAL_SHAPED
 from troth.deals.run import DEFAULT_CLOCKS, Clocks, Move, Run
 from troth.deals.transcript import Entry
 
@@ -94,7 +94,7 @@ def _detail(message: dict[str, Any]) -> str:
         return f" {message.get('result')}"
     if kind == "BreachNotice":
         return f" {message.get('party')}:{message.get('mode')}"
-    if is_deal_shaped(message):
+    if kind in DEAL_SHAPED:
         consideration = message.get("consideration")
         cash = consideration.get("cash_sim") if isinstance(consideration, dict) else None
         return f" {cash.get('amount')} points" if isinstance(cash, dict) else ""

@@ -16,6 +16,7 @@ import orjson
 from troth.core.errors import Place, Refused
 from troth.core.instants import format_instant
 from troth.core.strictjson import MAX_INT_DIGITS, has_unpaired_surrogate, max_depth
+from troth.deals.snapshots import canonical
 
 MAX_DEPTH: Final = 200
 """Deepest nesting read, the line's own object being 1. RFC 8259 §9 lets a reader set one."""
@@ -28,11 +29,15 @@ EPOCH: Final = 1767225600
 
 
 class Entry(NamedTuple):
-    """A line's value; ``flaw`` says why no message may look so, ``token`` is what its message is compared by if so."""
+    """A line's value.
+
+    ``flaw`` says why no message may look so. ``form`` is what its message is compared by: its canonical JSON, where
+    that is known already, and of a message with a flaw all that it holds.
+    """
 
     value: Any
     flaw: str | None = None
-    token: Any = None
+    form: bytes | None = None
 
 
 def _unreadable(line: int | None, why: str) -> Refused:
@@ -58,11 +63,18 @@ def read_entry(raw: bytes, number: int | None = None) -> Entry:
     # text was odd. Lines that others spaced differently take the way below.
     try:
         value = orjson.loads(raw)
-        if orjson.dumps(value) == raw and len(raw) <= MAX_LINE_BYTES:
-            return Entry(value)
+        if len(raw) <= MAX_LINE_BYTES:
+            if raw.startswith(_CANONICAL) and orjson.dumps(value, option=orjson.OPT_SORT_KEYS) == raw:
+                # The line is canonical, and so is the message in it.
+                return Entry(value, None, raw[len(_CANONICAL) : raw.rindex(b",")] if len(value) == 2 else None)
+            if orjson.dumps(value) == raw:
+                return Entry(value)
     except (ValueError, TypeError):
         pass
     return _read_slowly(raw, number)
+
+
+_CANONICAL: Final = b'{"msg":'
 
 
 def _read_slowly(raw: bytes, number: int | None) -> Entry:
@@ -112,10 +124,10 @@ def _read_slowly(raw: bytes, number: int | None) -> Entry:
         flaws.append("text that UTF-8 cannot carry")
     if not flaws:
         return Entry(value)
-    return Entry(value, flaws[0], _token(text))
+    return Entry(value, flaws[0], b"!" + canonical(_pairs(text)))
 
 
-def _token(text: str) -> Any:
+def _pairs(text: str) -> Any:
     """Return the message of a flawed line as nested pairs, sorted, so that nothing in it is lost in comparing."""
     whole = json.loads(
         text,
@@ -166,6 +178,15 @@ def instant_of(step: int) -> str:
 def message_line(step: int, message: Mapping[str, Any]) -> bytes:
     """Return one line of a transcript, sorted and compact, with its line feed."""
     return orjson.dumps({"step": step, "msg": message}, option=orjson.OPT_SORT_KEYS | orjson.OPT_APPEND_NEWLINE)
+
+
+def message_entry(step: int, message: Mapping[str, Any]) -> tuple[bytes, Entry]:
+    """Return a line as :func:`message_line` does, and what a reader finds in it.
+
+    What is written from a mapping has no member twice, so that this need not be shown again.
+    """
+    line = message_line(step, message)
+    return line, Entry(orjson.loads(line), None, line[len(_CANONICAL) : line.rindex(b",")])
 
 
 def end_line(step: int) -> bytes:

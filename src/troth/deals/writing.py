@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
 from troth.deals.run import DEFAULT_CLOCKS, Clocks, Run
-from troth.deals.transcript import end_line, instant_of, message_line, read_entry
+from troth.deals.transcript import end_line, instant_of, message_entry, read_entry
 
 RECIPIENTS: Final[dict[str, str | list[str]]] = {
     "Offer": "A",
@@ -56,14 +56,14 @@ class Scribe:
             "type": kind,
             **body,
         }
-        self._write(message_line(step, message))
+        line, entry = message_entry(step, message)
+        self.lines.append(line)
+        self.run.take(entry)
         return message
 
     def end(self, step: int) -> None:
         """Let time pass to a step and end the transcript."""
-        self._write(end_line(step))
-
-    def _write(self, line: bytes) -> None:
+        line = end_line(step)
         self.lines.append(line)
         self.run.take(read_entry(line[:-1]))
 
