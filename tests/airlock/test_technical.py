@@ -204,6 +204,20 @@ def test_a_rejected_receipt_does_not_close_what_was_reopened(store: JsonlStore) 
     assert asked(store, commitment, other).outcome == "closed"
 
 
+def test_capturing_a_rejected_receipt_once_more_does_not_make_it_new(store: JsonlStore) -> None:
+    commitment = committed(store)
+    digest = run_folder(root_of(store), RUN, commitment)
+    assert asked(store, commitment, captured(store, RUN, commitment, digest)).outcome == "closed"
+    reopened = store.append(Candidate("reopen", PERSON, {"body": "it fails here", "commitment": commitment}))["id"]
+    meta = {"run": RUN, "receipt": f".mentu/runs/{RUN}/receipt.json", "receipt_sha256": digest}
+    payload = {"body": "done, really", "kind": "evidence", "meta": meta}
+    again = store.append(Candidate("capture", "agent:worker", payload))["id"]
+    failed(asked(store, commitment, str(again)), f"from before {reopened} reopened")
+    store.append(Candidate("reopen", PERSON, {"body": "again", "commitment": commitment}))
+    other = captured(store, "run_22222222", commitment, run_folder(root_of(store), "run_22222222", commitment))
+    assert asked(store, commitment, other).outcome == "closed"
+
+
 def test_what_its_own_submitter_withdrew_may_be_submitted_again(store: JsonlStore) -> None:
     commitment = committed(store)
     evidence = captured(store, RUN, commitment, run_folder(root_of(store), RUN, commitment))

@@ -24,6 +24,7 @@ from troth.core.instants import format_instant, parse_instant
 from troth.core.words import printable
 from troth.ledger.genesis import VALIDATOR
 from troth.ledger.operations import Candidate
+from troth.ledger.trust_edges import run_of
 
 if TYPE_CHECKING:
     from troth.ledger.genesis import Tier
@@ -277,15 +278,21 @@ def submitted_of(snapshot: Snapshot, record: Commitment, tier: Tier, store: Ledg
 
 
 def _rejection(snapshot: Snapshot, record: Commitment) -> str | None:
-    """Return the latest reopening by another than the submitter that stands behind the evidence; it takes a while."""
+    """Return the latest reopening by another than the submitter that stands behind the evidence; it takes a while.
+
+    Evidence of a run is as old as the first row that names the run, so that capturing a rejected receipt once more
+    does not make it new.
+    """
     assert record.submission is not None
     evidence = snapshot.state.signals[record.submission.evidence]
+    run = run_of(snapshot.rows.at_line(evidence.line).value)
     without_effect = {anomaly.line for anomaly in snapshot.state.anomalies}
-    found = None
+    behind, found = False, None
     for row in snapshot.rows:
         value = row.value
+        behind = behind or row.line >= evidence.line or (run is not None and run_of(value) == run)
         if (
-            row.line > evidence.line
+            behind
             and row.line not in without_effect
             and value.get("op") == "reopen"
             and value["payload"].get("commitment") == record.id
