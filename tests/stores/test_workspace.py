@@ -60,7 +60,17 @@ def test_none_found_is_one_clear_refusal(tmp_path: Path) -> None:
         workspace_at(tmp_path)
     assert caught.value.code == "E_NO_WORKSPACE"
     with pytest.raises(Refused) as caught:
-        _create(tmp_path / "gone")
+        _create(tmp_path / "gone" / "further")
+    assert caught.value.code == "E_NO_FOLDER"
+    assert not (tmp_path / "gone").exists()
+
+
+def test_a_folder_is_made_when_only_it_is_missing(tmp_path: Path) -> None:
+    assert _create(tmp_path / "new") == ["config.yaml", "AGENTS.md", ".lock", "ledger.jsonl"]
+    assert workspace_at(tmp_path / "new").config().workspace == "new"
+    (tmp_path / "file").write_text("")
+    with pytest.raises(Refused) as caught:
+        _create(tmp_path / "file")
     assert caught.value.code == "E_NO_FOLDER"
 
 

@@ -270,7 +270,7 @@ def create_workspace(
     """Create what a workspace lacks; never touch what is there.
 
     Args:
-        root: an existing folder; ``.mentu`` itself stands for the one that holds it.
+        root: a folder, made when its parent is there; ``.mentu`` itself stands for the one that holds it.
         name: the name written into rows; by default made from the folder's name.
         agents_text: content of ``AGENTS.md``.
         key: content of the genesis key and its signature, by file name, found valid before.
@@ -285,6 +285,8 @@ def create_workspace(
     root = absolute(root)
     if name is not None and not (is_workspace_name(name) and name.isprintable()):
         raise Refused("E_USAGE", "a workspace name has 1 to 128 printable characters and no white space")
+    if not os.path.lexists(root) and root.name != FOLDER and os.path.isdir(root.parent):
+        _make_folder(root)
     if not os.path.isdir(root):
         raise Refused("E_NO_FOLDER", "the folder is not there", place=Place(file=str(root)))
     space = Workspace(root.parent if root.name == FOLDER else root)
@@ -306,6 +308,16 @@ def create_workspace(
         return space, [path.name for path, data in files if create_whole(path, data)]
     except OSError as fault:
         raise os_fault("E_UNREADABLE", fault, space.folder, "the workspace cannot be created") from None
+
+
+def _make_folder(root: Path) -> None:
+    try:
+        root.mkdir()
+        sync_folder(root.parent)
+    except FileExistsError:
+        return  # somebody else was quicker
+    except OSError as fault:
+        raise os_fault("E_UNREADABLE", fault, root, "the folder cannot be made") from None
 
 
 def config_text(name: str) -> str:
