@@ -39,6 +39,8 @@ def _ledgers(draw: st.DrawFn) -> list[dict[str, Any]]:
         if scope is not None:
             row["syncScope"] = scope
         if draw(st.integers(0, 9)) == 0:
+            row["x_merged"] = draw(st.sampled_from([{"hash": "h"}, {"hash": "h", "id": "mem_00000009"}, "id", None]))
+        if draw(st.integers(0, 9)) == 0:
             row["payload"] = draw(st.sampled_from([None, [], "x"]))
         rows.append(row)
     return rows
@@ -57,8 +59,9 @@ def test_scopes_and_selections_are_those_of_the_model(rows: list[dict[str, Any]]
     wanted = [sync_model.effective(rows, at) for at in range(len(rows))]
     found = scopes.effective()
     assert [one.scope for one in found] == wanted
-    for one in found:  # whoever is told to narrow it has that scope itself
-        assert scopes.own(one.cause) == one.scope if one.cause is not None else one.scope == "local"
+    for one in found:  # whoever is told to narrow it has that scope itself, or an id made of a hash
+        cause = rows[one.cause] if one.cause is not None else {}
+        assert sync_model.own(cause) == one.scope or (one.scope == "local" and "id" in cause["x_merged"])
     for name, audience in AUDIENCES.items():
         chosen = sync.select(scopes, audience)
         assert list(chosen.out) == sync_model.goes(rows, name)
@@ -221,3 +224,18 @@ def test_what_a_set_can_lack() -> None:
     half = {name: value for name, value in rows[0].items() if name != "prevHash"}
     assert [one.fault for one in _checked(line(half)).faults] == ["malformed"]
     assert _checked(b"").summary() == "0/0 verified"
+
+
+def test_what_a_merge_kept_does_not_leave_anonymously() -> None:
+    merged = {"hash": _MARK, "source_key": _MARK}
+    row = {"id": "mem_00000001", "syncScope": "anonymous", "payload": {}, "x_merged": merged, "x_other": 1}
+    assert sync.select(_collected([row]), AUDIENCES["anybody"]).out == (0,)
+    assert _MARK.encode() not in row_bytes(sync.anonymised(row))
+    assert sync.anonymised(row)["x_other"] == 1
+    renamed = {**row, "x_merged": {**merged, "id": "mem_00000002"}}
+    note = {"id": "ann_00000003", "op": "annotate", "syncScope": "anonymous", "payload": {"target": "mem_00000001"}}
+    chosen = sync.select(_collected([renamed, note]), AUDIENCES["anybody"])
+    assert chosen.out == ()
+    assert [one.cause for one in chosen.narrowed] == ["mem_00000001", "mem_00000001"]
+    wide = [{**renamed, "syncScope": "full"}, {**note, "syncScope": "full"}]
+    assert sync.select(_collected(wide), AUDIENCES["peer"]).out == (0, 1)

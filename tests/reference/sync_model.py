@@ -36,10 +36,11 @@ def names(row: dict[str, Any]) -> list[Any]:
 
 def effective(rows: list[dict[str, Any]], place: int) -> str:
     """Return the narrowest scope among everything that can be reached from a row by names."""
-    seen, waiting, scopes = {place}, [place], []
+    seen, waiting, scopes, renamed = {place}, [place], [], False
     while waiting:
         row = rows[waiting.pop()]
         scopes.append(own(row))
+        renamed = renamed or (isinstance(row.get("x_merged"), dict) and "id" in row["x_merged"])
         for name in names(row):
             behind = [at for at, other in enumerate(rows) if isinstance(name, str) and other.get("id") == name]
             if not behind:
@@ -48,7 +49,9 @@ def effective(rows: list[dict[str, Any]], place: int) -> str:
                 if at not in seen:
                     seen.add(at)
                     waiting.append(at)
-    return min(scopes, key=ORDER.index)
+    narrowest = min(scopes, key=ORDER.index)
+    # An id that a merge made of a former hash confirms a guessed actor as that hash would.
+    return "local" if renamed and narrowest == "anonymous" else narrowest
 
 
 def goes(rows: list[dict[str, Any]], audience: str) -> list[int]:

@@ -104,7 +104,7 @@ def _federation(genesis: Genesis | None) -> Federation:
 
 
 class Effective(NamedTuple):
-    """A row's effective scope, and the position of the row whose own scope it is; ``None``: a name without a row."""
+    """A row's effective scope, and the position of the row that makes it so; ``None``: a name without a row."""
 
     scope: str
     cause: int | None
@@ -130,16 +130,22 @@ class Scopes:
     """Collects rows in file order and tells the effective scope of each.
 
     The scope is the narrowest along the whole chain of names: a row that names a row that names a local one is local.
-    A name that no row has, or that is no text, counts as local: nothing is known of what stands behind it.
+    A name that no row has, or that is no text, counts as local: nothing is known of what stands behind it. A row to
+    which a merge gave an id made of its former hash, and whoever names it, would leave anonymous with that digest, by
+    which a guessed actor could be confirmed; so these are local then.
     """
 
     def __init__(self) -> None:
         self.ids: list[str | None] = []
         self._own: list[int] = []
         self._named: list[tuple[Any, ...]] = []
+        self._digests: list[int] = []  # positions of the rows whose id is made of a hash
 
     def add(self, row: Row) -> None:
         """Take the next row."""
+        merged = row.value.get(MARK)
+        if isinstance(merged, dict) and "id" in merged:
+            self._digests.append(len(self.ids))
         self.ids.append(row.id)
         self._own.append(_RANK[own_scope(row.value)])
         self._named.append(tuple(named_by(row.value)))
@@ -166,12 +172,22 @@ class Scopes:
             starts[rank].append((position, position))
         starts[0].extend((position, None) for position in nowhere)
         # From the narrowest on, so that whatever reaches a row first is what holds for it.
-        for scope, waiting in zip(SCOPES, starts, strict=True):
-            while waiting:
-                position, cause = waiting.pop()
+        for scope, reached in zip(SCOPES, starts, strict=True):
+            while reached:
+                position, cause = reached.pop()
                 if found[position] is None:
                     found[position] = Effective(scope, cause)
-                    waiting.extend((other, cause) for other in namers.get(position, ()))
+                    reached.extend((other, cause) for other in namers.get(position, ()))
+        seen: set[int] = set()
+        telling = [(position, position) for position in self._digests]
+        while telling:
+            position, renamed = telling.pop()
+            if position not in seen:
+                seen.add(position)
+                one = found[position]
+                if one is not None and one.scope == ANONYMOUS:
+                    found[position] = Effective(LOCAL, renamed)
+                telling.extend((other, renamed) for other in namers.get(position, ()))
         return [one for one in found if one is not None]
 
 
