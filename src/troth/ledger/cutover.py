@@ -34,7 +34,7 @@ class Prefix(NamedTuple):
 def cutover_payload(prefix: Prefix) -> dict[str, Any]:
     """Return the payload of the event for a prefix."""
     return {
-        "body": f"{prefix.rows} rows without a hash stand before this one",
+        "body": f"{prefix.rows} {'row stands' if prefix.rows == 1 else 'rows stand'} before this one without a hash",
         "kind": KIND,
         "meta": {"cutover": {"rows": prefix.rows, "sha256": prefix.sha256}},
     }
