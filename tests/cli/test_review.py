@@ -119,3 +119,60 @@ def test_hostile_text_drives_no_terminal(tmp_path: Path) -> None:
     answer = troth("review", "validate", path, cwd=tmp_path)
     assert answer.exit == 1
     assert "\u001b" not in answer.out + answer.err
+
+
+def test_a_response_is_shown_with_what_it_points_at(tmp_path: Path) -> None:
+    told = troth("review", "show", RESPONSE, *MEMBERS, cwd=tmp_path)
+    assert told.exit == 0, told.err
+    assert ">    7  It costs 40 euros a month." in told.out
+    assert "unresolved" not in told.out
+    answer = troth("review", "show", RESPONSE, *MEMBERS, "--json", cwd=tmp_path)
+    assert answer.json["bound"] is True
+    assert answer.json["unresolved"] == 0
+    states = [entry["anchored"]["state"] for f in answer.json["findings"] for entry in f["evidence"]]
+    assert states == ["resolved", "resolved", "resolved", "resolved", "resolved", "unchecked", "resolved", "resolved"]
+    bare = troth("review", "show", RESPONSE, cwd=tmp_path)
+    assert bare.exit == 0
+    assert "no artifact was given" in bare.out
+
+
+def test_an_anchor_that_does_not_resolve_is_flagged(tmp_path: Path) -> None:
+    path = written(tmp_path, "response", set={"$.findings[4].evidence[0].anchor.excerpt": "It saves a fortune."})
+    told = troth("review", "show", path, *MEMBERS, cwd=tmp_path)
+    assert told.exit == 1
+    assert "[unresolved]" in told.out
+    assert "excerpt-in-artifact" in told.out
+    assert troth("review", "show", path, *MEMBERS, "--json", cwd=tmp_path).json["unresolved"] == 1
+    (tmp_path / "memo.md").write_text("VERDICT: APPROVE\n")
+    other = troth("review", "show", RESPONSE, "--artifact", "memo.md=memo.md", cwd=tmp_path)
+    assert other.exit == 1
+    assert "not the one that was reviewed" in other.out
+
+
+@pytest.mark.parametrize(
+    ("edits", "exit_status"),
+    [
+        ({}, 4),
+        ({"set": {"$.outcome": "incomplete"}}, 3),
+        ({"set": {"$.outcome": "failed", "$.failure": {"code": "timeout", "message": "late"}}}, 3),
+        ({"set": {"$.outcome": "converged"}, "delete": ["$.items[4]"]}, 0),
+        ({"delete": ["$.outcome"]}, 2),
+    ],
+)
+def test_only_a_converged_reconciliation_reads_as_a_success(
+    edits: dict[str, object], exit_status: int, tmp_path: Path
+) -> None:
+    path = written(tmp_path, "reconciliation", **edits)
+    assert troth("review", "show", path, cwd=tmp_path).exit == exit_status
+    answer = troth("review", "show", path, "--json", cwd=tmp_path)
+    assert answer.exit == exit_status
+    assert answer.json.get("success", False) is (exit_status == 0)
+
+
+def test_the_machine_is_told_and_drawn(tmp_path: Path) -> None:
+    told = troth("review", "machine", cwd=tmp_path)
+    assert told.exit == 0
+    assert "host_response -> rejected, by host" in told.out
+    assert troth("review", "machine", "--mermaid", cwd=tmp_path).out.startswith("stateDiagram-v2\n")
+    assert len(troth("review", "machine", "--json", cwd=tmp_path).json["moves"]) == 18
+    assert "mermaid" in troth("review", "machine", "--mermaid", "--json", cwd=tmp_path).json

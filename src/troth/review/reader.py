@@ -9,7 +9,7 @@ from typing import Any, Final, NoReturn
 from troth.core.errors import Place, Refused
 from troth.core.strictjson import JsonFault, Limits, has_unpaired_surrogate, loads
 from troth.review.shapes import Kind
-from troth.review.structure import Findings, Path, path_text
+from troth.review.structure import Findings, Path, Violation, path_text
 
 MAX_BYTES: Final = 1 << 24
 """Largest document that is read, in bytes."""
@@ -20,11 +20,20 @@ _LIMITS: Final = Limits(max_bytes=MAX_BYTES, max_depth=MAX_DEPTH, refuse_overflo
 CODES: Final = {
     "E_REVIEW_KIND": "The file is no review document: neither a reviewer's response nor a reconciliation.",
     "E_REVIEW_TOO_LARGE": "The file is larger than a review document may be.",
-    "E_REVIEW_UNFIT": "The review that a reconciliation is to be held against is itself not valid.",
+    "E_REVIEW_UNFIT": "A document that is to be shown or held against is itself not valid.",
     "E_ARTIFACT_MEMBER": "The artifact has no members, two of one name, or a name that is no plain relative path.",
     "E_DECISIONS_UNREADABLE": "The file of the operator's decisions is not one JSON object on each line.",
 }
 """Refusals of this package -> what they mean."""
+
+
+def unfit(violation: Violation) -> Refused:
+    """Return the refusal of a document that must be valid and breaks a rule of its text."""
+    return Refused(
+        "E_REVIEW_UNFIT",
+        f"the document breaks {violation.rule} at {violation.path}: {violation.message}",
+        remedy="`troth review validate` on it names every broken rule.",
+    )
 
 
 class Text:

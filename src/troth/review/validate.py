@@ -9,7 +9,7 @@ from typing import Any, Literal
 from troth.core.errors import Refused
 from troth.review.against import Unchecked, check_anchors, check_decisions, check_review, check_revision
 from troth.review.artifact import Artifact
-from troth.review.reader import read
+from troth.review.reader import read, unfit
 from troth.review.relations import relate
 from troth.review.shapes import Kind
 from troth.review.structure import Findings, Violation, walk
@@ -92,10 +92,5 @@ def read_review(data: bytes) -> Any:
     if report.kind != "response":
         raise Refused("E_REVIEW_UNFIT", "the review is a reconciliation, not a reviewer's response")
     if report.violations:
-        first = report.violations[0]
-        raise Refused(
-            "E_REVIEW_UNFIT",
-            f"the review breaks {first.rule} at {first.path}: {first.message}",
-            remedy="`troth review validate` on it names every broken rule.",
-        )
+        raise unfit(report.violations[0])
     return report.value
