@@ -73,9 +73,10 @@ def init_cmd(
 ) -> int:
     """Create a workspace in FOLDER (default: here): .mentu with an empty ledger, settings and AGENTS.md.
 
-    FOLDER is made when only it is missing. Nothing that exists is overwritten; run again, it adds what is missing. A genesis key is validated before
-    anything is written. With --store nothing is created here, but a workspace in a database. In a git work tree, lines
-    are added to .gitattributes and .gitignore, so that ledgers are merged and the lock stays out.
+    FOLDER is made when only it is missing. Nothing that exists is overwritten; run again, it adds what is missing. A
+    genesis key is validated before anything is written. With --store nothing is created here, but a workspace in a
+    database. In a git work tree, lines are added to .gitattributes and .gitignore, so that ledgers are merged and the
+    lock stays out.
     """
     from troth.stores import gitfiles
     from troth.stores.constitution import key_to_install
