@@ -353,6 +353,60 @@ class JsonlStore:
             self.notify(Note(*told_of(event)))
         return asked.rows[-1]
 
+    def append_many(
+        self, builds: Sequence[Build], *, okf_ingest: bool = False, whole: bool = False
+    ) -> list[dict[str, Any] | Refused]:
+        """Append the rows that each of ``builds`` decides on, in order, with one sync for all of them.
+
+        A crash leaves the first of them or none, the last perhaps torn. ``builds`` may ask the snapshot's state only.
+
+        Args:
+            builds: one call for each row, judged by the state that those before it leave.
+            okf_ingest: as in :meth:`append`.
+            whole: write nothing when one of them is refused.
+
+        Returns:
+            For each the row, or why it was refused.
+
+        Raises:
+            DoesNotHold: ``E_CHAIN_BROKEN``.
+            Refused, Busy: what concerns them all, such as a full disk; nothing is acknowledged.
+        """
+        answers: list[dict[str, Any] | Refused] = []
+        events: list[dict[str, Any]] = []
+        data: list[bytes] = []
+        with self._threads, self._lock:
+            try:
+                memory = self._refresh()
+                if memory.open_end:
+                    append_durably(self._fd, b"\n", memory.size, self.ledger_file)
+                    self._memory = None
+                    memory = self._refresh()
+                size = memory.size
+                self._memory = None  # it runs ahead of the file until all is written
+                for build in builds:
+                    try:
+                        rows = self._rows(memory, Asked(build, None, okf_ingest))
+                    except Refused as fault:
+                        answers.append(fault)
+                        continue
+                    data.append(_lines(rows))
+                    memory.wrote(rows, data[-1])
+                    answers.append(rows[-1])
+                    events += rows[:-1]
+                if whole and any(isinstance(answer, Refused) for answer in answers):
+                    return answers
+                if data:
+                    append_durably(self._fd, b"".join(data), size, self.ledger_file)
+                memory.identity = identity(self._fd)
+                if memory.size == memory.identity[2]:
+                    self._memory = memory
+            except OSError as fault:
+                raise self._unreadable(fault) from None
+        for event in events:
+            self.notify(Note(*told_of(event)))
+        return answers
+
     def _serve(self, asked: Asked) -> None:
         """Append what is asked, and behind it what other threads ask for, with one sync; both locks are held."""
         try:

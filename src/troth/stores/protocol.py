@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
+    from troth.core.errors import Refused
     from troth.ledger.chain import Verification
     from troth.ledger.genesis import Genesis
     from troth.ledger.governance import Ruling
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from troth.ledger.operations import Candidate
     from troth.stores.index import Summary
     from troth.stores.snapshot import Snapshot
+    from troth.stores.waiting import Build
     from troth.stores.workspace import Config, Workspace
 
 
@@ -109,6 +111,15 @@ class LedgerStore(Protocol):
         okf_ingest: bool = False,
     ) -> dict[str, Any]:
         """Append the row that ``build`` decides on while nobody else can write."""
+
+    def append_many(
+        self, builds: Sequence[Build], *, okf_ingest: bool = False, whole: bool = False
+    ) -> list[dict[str, Any] | Refused]:
+        """Append the rows that each of ``builds`` decides on, in order, durable together before the answer.
+
+        Each is judged by the state that those before it leave. For every one the row comes back, or why it was
+        refused; a refusal stops no other unless ``whole`` is set, and then nothing is written at all.
+        """
 
     def ruling(self) -> Ruling:
         """Return what governs the ledger now: no genesis key, a valid one, or an invalid one and why."""

@@ -35,6 +35,8 @@ from troth.stores.snapshot import Snapshot
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from troth.stores.waiting import Build
+
     from troth.ledger.genesis import Genesis
 
 DEFAULT_WORKSPACE: Final = "default"
@@ -321,6 +323,61 @@ class PostgresStore:
         for event in rows[:-1]:
             self.notify(Note(*told_of(event)))
         return rows[-1]
+
+    def append_many(
+        self, builds: Sequence[Build], *, okf_ingest: bool = False, whole: bool = False
+    ) -> list[dict[str, Any] | Refused]:
+        """Append the rows that each of ``builds`` decides on, in order, in one transaction.
+
+        ``builds`` may ask the snapshot's state only.
+
+        Args:
+            builds: one call for each row, judged by the state that those before it leave.
+            okf_ingest: as in :meth:`append`.
+            whole: write nothing when one of them is refused.
+
+        Returns:
+            For each the row, or why it was refused.
+
+        Raises:
+            DoesNotHold, Busy, NotEstablished: as :meth:`append`.
+            Refused: what concerns them all.
+        """
+        answers: list[dict[str, Any] | Refused] = []
+        events: list[dict[str, Any]] = []
+        with self._session.threads:
+            if self._memory is None:
+                self.read()  # so that the ledger is not held while all of it is read
+            with self._session.writing() as held:
+                memory = self._caught_up(held)
+                snapshot = self._snapshot(memory, held)
+                found = snapshot.verification
+                self._memory = None  # it runs ahead of the database until all is committed
+                token = uuid.uuid4()
+                last, due, line = found.last_hash, found.cutover_due, held.lines
+                for build in builds:
+                    try:
+                        built = build(snapshot)
+                        candidate, trust = built if isinstance(built, tuple) else (built, None)
+                        rows = self._govern(
+                            candidate, snapshot, trust, sound=found.ok, last_hash=last, okf_ingest=okf_ingest, prefix=due
+                        )
+                    except Refused as fault:
+                        answers.append(fault)
+                        continue
+                    lines = [(line + number, row_bytes(row)) for number, row in enumerate(rows, 1)]
+                    self._insert(rows, lines, token)
+                    memory.take(lines)
+                    last, due, line = rows[-1]["hash"], None, lines[-1][0]
+                    answers.append(rows[-1])
+                    events += rows[:-1]
+                if whole and any(isinstance(answer, Refused) for answer in answers):
+                    return answers
+                if line == held.lines or self._session.commit(line, token):
+                    self._memory = memory
+        for event in events:
+            self.notify(Note(*told_of(event)))
+        return answers
 
     def rehearse(self, build: Callable[[Snapshot], Candidate]) -> None:
         """Refuse what :meth:`append_with` would refuse now; nothing is held or written, and nothing is promised.
