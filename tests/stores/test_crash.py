@@ -146,6 +146,52 @@ def test_a_writer_killed_around_each_call_of_an_append(tmp_path: Path, names: fr
 
 
 @needs_strace
+def test_a_writer_killed_around_each_call_of_a_group_leaves_the_first_of_them_or_none(tmp_path: Path) -> None:
+    root = tmp_path / "space"
+    store = fresh(root)
+    acked = [capture(store)]
+    key = root / ".mentu" / "genesis.key"
+
+    def change(turn: int) -> bytes:
+        key.write_text(f"identity: {{name: n, owner: human:reviewer}} # {turn}\n")
+        whole = store.ledger_file.read_bytes()
+        with store.ledger_file.open("ab") as file:
+            file.write(FRAGMENT)
+        return whole
+
+    change(0)
+    words = ["group", str(root), "body"]
+    calls = _calls(words, CHANGING, tmp_path / "trace")
+    for turn, (name, number) in enumerate(calls, 1):
+        before = change(turn)
+        ended = _run([*words[:2], f"turn {turn}"], *_killing(name, number))
+        assert ended.killed
+        acked += [one for group in ended.acked for one in group]
+        _check_append(root, before, acked)
+        bodies = [row.value["payload"]["body"] for row in store.read().rows]
+        mine = [body for body in bodies if body.startswith(f"turn {turn} ")]
+        assert mine == [f"turn {turn} {n}" for n in range(3)][: len(mine)]
+        assert len(mine) in (0, 3), "one call writes them"
+    assert {"write", "fsync", "ftruncate"} <= {name for name, _ in calls}
+
+
+@needs_strace
+@pytest.mark.parametrize("error", ["ENOSPC", "EIO"])
+def test_a_group_that_a_disk_does_not_take_is_not_there(tmp_path: Path, error: str) -> None:
+    root = tmp_path / "space"
+    store = fresh(root)
+    capture(store)
+    before = store.ledger_file.read_bytes()
+    number = _ledger_call(root, "write", tmp_path / "log")
+    store.ledger_file.write_bytes(before)
+    ended = _run(["group", str(root), "b"], "-e", "trace=write", "-e", f"inject=write:error={error}:when={number}")
+    assert ended.acked == []
+    assert store.ledger_file.read_bytes() == before
+    assert len(_run(["group", str(root), "b"]).acked[0]) == 3
+    assert JsonlStore.open(root).verify().verified == 4
+
+
+@needs_strace
 def test_a_writer_killed_around_each_call_of_an_append_under_a_new_key(tmp_path: Path) -> None:
     root = tmp_path / "space"
     store = fresh(root)

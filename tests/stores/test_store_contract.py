@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from reference import merkle_model
 from stores.test_concurrency import PROCESSES, Worker
 from support.houses import DatabaseHouse, FileHouse, House, bytes_of, copy_into, row
-from support.ledgers import counting, ticking
+from support.ledgers import START, counting, ticking
 from support.postgres import needs_postgres
 from troth.core.errors import Busy, DoesNotHold, Refused, TrothError
 from troth.core.notes import ED25519, Signer
@@ -539,3 +539,79 @@ def furnished_head(house: House) -> str:
     assert isinstance(house, FileHouse)
     sound = FileHouse(Path(house.where).with_name("sound"))
     return furnished(sound).verify().head
+
+
+# Many rows in one go -------------------------------------------------------------------------------------------
+
+
+def _builds(*candidates: Candidate) -> list[Callable[[Snapshot], Candidate]]:
+    return [lambda _, candidate=candidate: candidate for candidate in candidates]  # type: ignore[misc]  # bound at once
+
+
+def test_many_rows_are_judged_by_those_before_them(house: House) -> None:
+    store, other = house.open(), house.open(random_hex=lambda count: "ee" * count)
+    source, work_id = "mem_0a0a0a0a", "cmt_0b0b0b0b"
+    answers = store.append_many(
+        _builds(
+            Candidate("capture", "agent:worker", {"body": "a"}, id=source, source_key="k"),
+            Candidate("commit", "agent:worker", {"body": "b", "source": source}, id=work_id),
+            Candidate("claim", "agent:worker", {"body": "m", "commitment": work_id}),
+            Candidate("claim", "agent:rival", {"body": "m", "commitment": work_id}),
+            Candidate("capture", "agent:rival", {"body": "c"}, source_key="k"),
+            Candidate("capture", "agent:rival", {"body": ""}),
+            Candidate("capture", "agent:rival", {"body": "d"}),
+        )
+    )
+    told = [answer.code if isinstance(answer, Refused) else answer["op"] for answer in answers]
+    assert told[:3] == ["capture", "commit", "claim"]
+    assert told[3:] == ["E_ALREADY_CLAIMED", "E_DUPLICATE_ID", "E_CONSTRAINT_VIOLATED", "capture"]
+    assert answers[4].detail == source  # type: ignore[union-attr]  # the refusal
+    assert b"".join(store.lines()) == b"".join(bytes_of(row) for row in answers if isinstance(row, dict))
+    for one in (store, other):
+        assert one.read().verification.summary() == "4/4 verified"
+        assert one.read().state.digest() == house.open().read().state.digest()
+    row(store, "capture")
+    assert other.verify().summary() == "5/5 verified"
+
+
+def test_of_many_rows_all_or_none_where_that_is_asked(house: House) -> None:
+    store = house.open()
+    row(store, "capture")
+    before = b"".join(store.lines())
+    answers = store.append_many(_builds(capture("a"), capture(""), capture("b")), whole=True)
+    assert [isinstance(answer, Refused) for answer in answers] == [False, True, False]
+    assert b"".join(store.lines()) == before
+    assert len(store.read().rows) == 1
+    assert not any(isinstance(answer, Refused) for answer in store.append_many(_builds(capture("a")), whole=True))
+    assert store.append_many([]) == []
+    assert [isinstance(answer, Refused) for answer in store.append_many(_builds(capture("")))] == [True]
+    assert store.verify().summary() == house.open().verify().summary() == "2/2 verified"
+
+
+def test_many_rows_are_the_same_as_one_after_the_other(make: Make) -> None:
+    candidates = [Candidate("capture", "agent:worker", {"body": f"{n}"}, workspace="w") for n in range(40)]
+    one, many = (make().open(clock=lambda: START) for _ in range(2))
+    for candidate in candidates:
+        one.append(candidate)
+    many.append_many(_builds(*candidates[:25]))
+    many.append_many(_builds(*candidates[25:]))
+    assert b"".join(one.lines()) == b"".join(many.lines())
+    assert one.verify().head == many.verify().head == many.read().head
+
+
+def test_many_rows_are_not_added_to_a_broken_ledger(house: House) -> None:
+    store = house.open()
+    row(store, "capture")
+    house.change(1, lambda raw: raw.replace(b'"body":"b"', b'"body":"c"'))
+    with pytest.raises(DoesNotHold):
+        house.open().append_many(_builds(capture()))
+
+
+def test_an_error_among_many_rows_writes_none_of_them(house: House) -> None:
+    store = house.open()
+    builds: list[Any] = [*_builds(capture()), lambda _: 1 / 0]
+    with pytest.raises(ZeroDivisionError):
+        store.append_many(builds)
+    assert b"".join(store.lines()) == b""
+    row(store, "capture")
+    assert store.verify().summary() == house.open().verify().summary() == "1/1 verified"

@@ -201,3 +201,56 @@ def test_many_threads_lose_and_double_nothing(tmp_path: Path, threads: int) -> N
         mine = [order[name] for name in got if bodies[name].startswith(f"{number} ")]
         assert mine == sorted(mine)
     assert os.listdir(tmp_path / ".mentu")
+
+
+# Many rows in one go --------------------------------------------------------------------------------------------
+
+
+def test_many_rows_need_one_sync(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    store = fresh(tmp_path)
+    capture(store)
+    counted: list[int] = []
+    real = durable.sync_file
+    monkeypatch.setattr(durable, "sync_file", lambda fd: (counted.append(fd), real(fd))[1])
+    store.append_many([lambda _, n=n: ask(n) for n in range(50)])  # type: ignore[misc]  # bound at once
+    assert len(counted) == 1
+
+
+def test_many_rows_in_a_bare_file_go_on_with_the_name_of_the_newest(tmp_path: Path) -> None:
+    file = tmp_path / "bare.jsonl"
+    file.touch()
+    named = Candidate("capture", "agent:worker", {"body": "x"}, workspace="shop")
+    JsonlStore(file).append_many([lambda _: ask(1), lambda _: named, lambda _: ask(2)])
+    assert [row.value["workspace"] for row in JsonlStore(file).read().rows] == ["default", "shop", "shop"]
+
+
+def test_many_rows_behind_one_that_lacks_its_line_feed(tmp_path: Path) -> None:
+    store = fresh(tmp_path)
+    capture(store)
+    whole = store.ledger_file.read_bytes()
+    for refuse in (True, False):
+        store.ledger_file.write_bytes(whole[:-1])
+        bodies = ["a", "b", *([""] if refuse else [])]
+        store.append_many(
+            [lambda _, body=body: Candidate("capture", "agent:worker", {"body": body}) for body in bodies],  # type: ignore[misc]  # bound at once
+            whole=True,
+        )
+        assert store.ledger_file.read_bytes().startswith(whole[:-1] if refuse else whole)
+        assert store.read().verification.verified == (1 if refuse else 3)
+    assert JsonlStore.open(tmp_path).verify().ok
+    capture(store)
+    assert store.read().state.digest() == JsonlStore.open(tmp_path).read().state.digest()
+
+
+def test_the_events_of_a_new_key_and_of_unhashed_rows_come_before_many_rows(tmp_path: Path) -> None:
+    file = tmp_path / ".mentu" / "ledger.jsonl"
+    fresh(tmp_path)
+    file.write_text('{"id":"mem_1","op":"capture","ts":"2020-01-01T00:00:00Z","actor":"human:reviewer"}\n')
+    (tmp_path / ".mentu" / "config.yaml").unlink()
+    (tmp_path / ".mentu" / "genesis.key").write_text("identity: {name: n, owner: human:reviewer}\n")
+    store = JsonlStore.open(tmp_path)
+    answers = store.append_many([lambda _, n=n: ask(n) for n in range(3)])  # type: ignore[misc]  # bound at once
+    rows = [row.value for row in store.read().rows]
+    assert rows[3:] == answers
+    assert [row["actor"] for row in rows[1:3]] == ["system:cutover", "system:genesis"]
+    assert JsonlStore.open(tmp_path).verify().ok

@@ -77,6 +77,12 @@ def main(mode: str, where: str, *words: str) -> None:
     if mode == "once":
         say("begin")
         say({"ack": capture(store, words[0])})
+    elif mode == "group":
+        say("begin")
+        rows = store.append_many(
+            [lambda _, n=n: Candidate("capture", "agent:worker", {"body": f"{words[0]} {n}"}) for n in range(3)]  # type: ignore[misc]  # bound at once
+        )
+        say({"ack": [row["id"] for row in rows if isinstance(row, dict)]})
     elif mode == "limited":
         # A file size limit makes the kernel write a part and then refuse: a real short write.
         import resource

@@ -26,6 +26,7 @@ from troth.ledger.chain import ChainReader, Verification
 from troth.ledger.cutover import Prefix
 from troth.ledger.fastpath import stretch
 from troth.ledger.governance import Ruling, govern, told_of
+from troth.ledger.importing import DEFAULT_WORKSPACE
 from troth.ledger.leaves import Leaves
 from troth.ledger.operations import Candidate
 from troth.stores import index, parallel
@@ -57,6 +58,8 @@ RE_READ_SECONDS: Final = 0.05
 """A reader that meets half a row waits this long and looks once more: a writer may have been at work."""
 
 TORN: Final = "torn-"
+
+_UNTERMINATED: Final = "unterminated: the last row had no line feed; one was added"
 
 
 class JsonlStore:
@@ -378,15 +381,12 @@ class JsonlStore:
         with self._threads, self._lock:
             try:
                 memory = self._refresh()
-                if memory.open_end:
-                    append_durably(self._fd, b"\n", memory.size, self.ledger_file)
-                    self._memory = None
-                    memory = self._refresh()
-                size = memory.size
+                size, lacking = memory.size, memory.open_end
                 self._memory = None  # it runs ahead of the file until all is written
+                workspace = None
                 for build in builds:
                     try:
-                        rows = self._rows(memory, Asked(build, None, okf_ingest))
+                        rows = self._rows(memory, Asked(build, None, okf_ingest), workspace)
                     except Refused as fault:
                         answers.append(fault)
                         continue
@@ -394,12 +394,16 @@ class JsonlStore:
                     memory.wrote(rows, data[-1])
                     answers.append(rows[-1])
                     events += rows[:-1]
-                if whole and any(isinstance(answer, Refused) for answer in answers):
+                    workspace = _named(rows[-1])
+                refused = len(answers) > len(data)
+                if not data or (whole and refused):
+                    self._memory = memory if not data else None
                     return answers
-                if data:
-                    append_durably(self._fd, b"".join(data), size, self.ledger_file)
+                if lacking:
+                    self.notify(Note("unterminated", _UNTERMINATED))
+                append_durably(self._fd, b"\n" * lacking + b"".join(data), size, self.ledger_file)
                 memory.identity = identity(self._fd)
-                if memory.size == memory.identity[2]:
+                if memory.size == memory.identity[2]:  # not where a line feed was lacking: its offsets are of before
                     self._memory = memory
             except OSError as fault:
                 raise self._unreadable(fault) from None
@@ -418,8 +422,8 @@ class JsonlStore:
             raise self._unreadable(fault) from None
         asked.rows = rows
 
-    def _rows(self, memory: Memory, asked: Asked) -> list[dict[str, Any]]:
-        """Return the rows to append for what is asked.
+    def _rows(self, memory: Memory, asked: Asked, workspace: str | None = None) -> list[dict[str, Any]]:
+        """Return the rows to append for what is asked; ``workspace`` is the name in the newest one, if not yet written.
 
         One key governs all that happens to a row: what measures it, what refuses it, and its event.
         """
@@ -438,6 +442,7 @@ class JsonlStore:
                 last_hash=memory.last_hash,
                 okf_ingest=asked.okf_ingest,
                 prefix=memory.cutover_due(self._fd),
+                newest=workspace,
             )
         finally:
             self._held = None
@@ -529,6 +534,7 @@ class JsonlStore:
         last_hash: str,
         okf_ingest: bool = False,
         prefix: Prefix | None = None,
+        newest: str | None = None,
     ) -> list[dict[str, Any]]:
         return govern(
             candidate,
@@ -536,7 +542,7 @@ class JsonlStore:
             self.ruling(),
             chain_ok=sound,
             head_hash=last_hash,
-            workspace=self.workspace or _last_workspace(snapshot) or "default",
+            workspace=self.workspace or newest or _last_workspace(snapshot) or DEFAULT_WORKSPACE,
             now=self._clock(),
             random_hex=self._random_hex,
             engine_trust=trust,
@@ -582,7 +588,7 @@ class JsonlStore:
         """Write the rows in one call and return once all are on the disk; a crash leaves the first ones or none."""
         data = _lines(rows)
         if memory.open_end:
-            self.notify(Note("unterminated", "unterminated: the last row had no line feed; one was added"))
+            self.notify(Note("unterminated", _UNTERMINATED))
             self._memory = None  # its offsets and digest speak of a line that ended elsewhere
             append_durably(self._fd, b"\n" + data, memory.size, self.ledger_file)
             return
@@ -701,7 +707,9 @@ def lock_beside(ledger_file: Path) -> Path:
 
 
 def _last_workspace(snapshot: Snapshot) -> str | None:
-    if not snapshot.rows:
-        return None
-    name = snapshot.rows[-1].value.get("workspace")
-    return name if places.is_workspace_name(name) else None
+    return _named(snapshot.rows[-1].value) if snapshot.rows else None
+
+
+def _named(row: dict[str, Any]) -> str:
+    name = row.get("workspace")
+    return str(name) if places.is_workspace_name(name) else DEFAULT_WORKSPACE

@@ -35,11 +35,13 @@ from troth.stores.snapshot import Snapshot
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from troth.ledger.genesis import Genesis
     from troth.stores.waiting import Build
 
-    from troth.ledger.genesis import Genesis
-
 DEFAULT_WORKSPACE: Final = "default"
+
+MAX_ALONE: Final = 3
+"""Rows that are sent one by one; more of them go together, without an answer awaited for each."""
 """The workspace meant where neither the address nor a local workspace names one."""
 
 
@@ -354,26 +356,39 @@ class PostgresStore:
                 found = snapshot.verification
                 self._memory = None  # it runs ahead of the database until all is committed
                 token = uuid.uuid4()
-                last, due, line = found.last_hash, found.cutover_due, held.lines
+                last, due = found.last_hash, found.cutover_due
+                written: list[dict[str, Any]] = []
+                lines: list[tuple[int, bytes]] = []
                 for build in builds:
                     try:
                         built = build(snapshot)
                         candidate, trust = built if isinstance(built, tuple) else (built, None)
                         rows = self._govern(
-                            candidate, snapshot, trust, sound=found.ok, last_hash=last, okf_ingest=okf_ingest, prefix=due
+                            candidate,
+                            snapshot,
+                            trust,
+                            sound=found.ok,
+                            last_hash=last,
+                            okf_ingest=okf_ingest,
+                            prefix=due,
                         )
                     except Refused as fault:
                         answers.append(fault)
                         continue
-                    lines = [(line + number, row_bytes(row)) for number, row in enumerate(rows, 1)]
-                    self._insert(rows, lines, token)
-                    memory.take(lines)
-                    last, due, line = rows[-1]["hash"], None, lines[-1][0]
+                    more = [(memory.line + number, row_bytes(row)) for number, row in enumerate(rows, 1)]
+                    memory.take(more)
+                    lines += more
+                    written += rows
+                    last, due = rows[-1]["hash"], None
                     answers.append(rows[-1])
                     events += rows[:-1]
+                if not lines:
+                    self._memory = memory
+                    return answers
                 if whole and any(isinstance(answer, Refused) for answer in answers):
                     return answers
-                if line == held.lines or self._session.commit(line, token):
+                self._insert(written, lines, token)
+                if self._session.commit(lines[-1][0], token):
                     self._memory = memory
         for event in events:
             self.notify(Note(*told_of(event)))
@@ -474,10 +489,17 @@ class PostgresStore:
 
     def _insert(self, rows: Sequence[dict[str, Any]], lines: Sequence[tuple[int, bytes]], token: uuid.UUID) -> None:
         conn = self._session.current()
+        values = []
         for row, (line, raw) in zip(rows, lines, strict=True):
             key = row.get("source_key")
             beside = (row["id"].encode(), key.encode() if key is not None else None, row["hash"], token)
-            conn.execute(INSERT, (self._session.id, line, raw, *beside))
+            values.append((self._session.id, line, raw, *beside))
+        if len(values) <= MAX_ALONE:
+            for one in values:
+                conn.execute(INSERT, one)
+        else:
+            with conn.cursor() as cursor:
+                cursor.executemany(INSERT, values)
         # The COMMIT may have to wait for a standby; given up half-way it would count here and not there.
         conn.execute("SET LOCAL statement_timeout = 0")
 
