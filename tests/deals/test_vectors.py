@@ -430,3 +430,13 @@ def test_both_snapshots_of_a_mutation_are_kept():
     deal = ours(jsonl(*happy("Offer"), (0, changed()))).deals["off_1"]
     assert [json.loads(one.body)["consideration"]["cash_sim"]["amount"] for one in deal.snapshots] == [10, 11]
     assert len(ours(jsonl(*happy("Offer"), (0, offer(9, channel="x")))).deals["off_1"].snapshots) == 1
+
+
+@pytest.mark.parametrize(
+    "line", [b'{"step":"x","step":1,"msg":%s}', b'{"msg":1,"msg":%s,"step":1}', b'{"step":1,"x":1e999,"msg":%s}']
+)
+def test_a_flaw_beside_a_message_leaves_it_the_same_message(line: bytes):
+    again = line % json.dumps(message(2, "Accept")).encode()
+    found = answer(ours(jsonl(*happy("Accept"), again)))
+    assert found["log"] == [out(3, "duplicate_message")]
+    assert deal_model.check(jsonl(*happy("Accept"), again))[0] == found

@@ -20,6 +20,7 @@ __all__ = [
     "drop_output",
     "emit_json",
     "emit_json_list",
+    "emit_json_text",
     "note",
     "printable",
     "say",
@@ -49,6 +50,15 @@ def emit_json(value: Any) -> None:
         Defect: ``E_OUTPUT``.
     """
     say(_UNFIT.sub(_escape, json.dumps(value, ensure_ascii=False, separators=(", ", ": "))))
+
+
+def emit_json_text(text: str) -> None:
+    """Print JSON text that is written already, on one line, as :func:`emit_json` does.
+
+    Raises:
+        Defect: ``E_OUTPUT``.
+    """
+    say(_UNFIT.sub(_escape, text))
 
 
 def emit_json_list(name: str, items: Iterable[Any]) -> None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from troth.cli.answer import coloured, emit_json, note, printable, say
+from troth.cli.answer import coloured, emit_json, emit_json_text, note, printable, say
 from troth.core.errors import Place, Refused
 
 if TYPE_CHECKING:
@@ -63,12 +63,12 @@ def _entries(path: str) -> Iterator[Entry]:
 
 def _emit(value: Any) -> None:
     """Print one JSON object; text with unpaired surrogates, which no terminal takes, as escapes."""
+    import orjson
+
     try:
-        json.dumps(value, ensure_ascii=False).encode()
-    except UnicodeEncodeError:
+        emit_json_text(orjson.dumps(value).decode("utf-8"))
+    except TypeError:
         say(json.dumps(value))
-    else:
-        emit_json(value)
 
 
 @deal_cmd.command("check")

@@ -43,7 +43,7 @@ from troth.deals.messages import (
     is_in_channel,
     read_message,
 )
-from troth.deals.snapshots import Snapshot, canonical, snapshot
+from troth.deals.snapshots import Snapshot, canonical, snapshot, trimmed
 from troth.deals.transcript import Entry
 
 SHORT: Final = 320
@@ -246,7 +246,7 @@ class Run:
         if type(name) is not str or not name:
             return False
         if form is None:
-            form = canonical(value)
+            form = trimmed(canonical(value))
         # Short forms are kept as they are: a digest would take as much room, and time besides.
         mark = form if len(form) <= SHORT else hashlib.sha256(form).digest()
         seen = self._seen.get(name)

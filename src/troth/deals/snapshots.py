@@ -31,6 +31,11 @@ def canonical(value: Any) -> bytes:
             raise ValueError("nested too deep") from None
 
 
+def trimmed(data: bytes) -> bytes:
+    """Return a copy in the room that it needs: what orjson returns keeps that of its buffer."""
+    return bytes(memoryview(data))
+
+
 class Snapshot(NamedTuple):
     """The bytes of an offer's body and their SHA-256 in lowercase hexadecimal."""
 
@@ -40,5 +45,5 @@ class Snapshot(NamedTuple):
 
 def snapshot(offer: Mapping[str, Any]) -> Snapshot:
     """Return the snapshot of an Offer or OfferSupersede: without the envelope and without the oracle's marks."""
-    body = canonical({name: value for name, value in offer.items() if name not in _NO_BODY})
+    body = trimmed(canonical({name: value for name, value in offer.items() if name not in _NO_BODY}))
     return Snapshot(body, hashlib.sha256(body).hexdigest())

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator, Mapping
 from functools import lru_cache
+from math import isfinite
 from typing import Any, Final, NamedTuple, NoReturn
 
 import orjson
@@ -124,19 +125,39 @@ def _read_slowly(raw: bytes, number: int | None) -> Entry:
         flaws.append("text that UTF-8 cannot carry")
     if not flaws:
         return Entry(value)
-    return Entry(value, flaws[0], b"!" + canonical(_pairs(text)))
+    return Entry(value, flaws[0], _form_of_flawed(text))
 
 
-def _pairs(text: str) -> Any:
-    """Return the message of a flawed line as nested pairs, sorted, so that nothing in it is lost in comparing."""
-    whole = json.loads(
-        text,
-        object_pairs_hook=lambda pairs: ["{", *sorted(([name, item] for name, item in pairs), key=repr)],
-        parse_float=lambda literal: ["#", literal],
-        parse_int=lambda literal: ["#", literal],
-    )
-    if isinstance(whole, list):
-        return [pair[1] for pair in whole[1:] if isinstance(pair, list) and pair[:1] == ["msg"]]
+class _Odd(list[Any]):
+    """What no value holds: an object with a member twice, as sorted pairs, or a number by its digits."""
+
+
+def _form_of_flawed(text: str) -> bytes | None:
+    """Return what a flawed line's message is compared by; ``None`` when the flaw lies beside it, or it has no message.
+
+    Nothing is lost in it, so that a message with a member twice equals no message without.
+    """
+
+    def pairs_to_value(pairs: list[tuple[str, Any]]) -> Any:
+        value = dict(pairs)
+        return value if len(value) == len(pairs) else _Odd(sorted(([*pair] for pair in pairs), key=canonical))
+
+    def number(literal: str) -> Any:
+        digits = literal.lstrip("-")
+        if digits.isdigit():
+            return int(literal) if len(digits) <= MAX_INT_DIGITS else _Odd([literal])
+        value = float(literal)
+        return value if isfinite(value) else _Odd([literal])
+
+    line = json.loads(text, object_pairs_hook=pairs_to_value, parse_float=number, parse_int=number)
+    # Of a member that stands twice the last one counts, here as everywhere.
+    message = dict(line).get("msg") if isinstance(line, _Odd) else line.get("msg") if isinstance(line, dict) else None
+    waiting = [message]
+    while waiting:
+        item = waiting.pop()
+        if isinstance(item, _Odd):
+            return b"!" + canonical(message)
+        waiting.extend(item.values() if isinstance(item, dict) else item if isinstance(item, list) else ())
     return None
 
 
