@@ -176,3 +176,33 @@ def test_the_machine_is_told_and_drawn(tmp_path: Path) -> None:
     assert troth("review", "machine", "--mermaid", cwd=tmp_path).out.startswith("stateDiagram-v2\n")
     assert len(troth("review", "machine", "--json", cwd=tmp_path).json["moves"]) == 18
     assert "mermaid" in troth("review", "machine", "--mermaid", "--json", cwd=tmp_path).json
+
+
+def test_what_a_reviewer_wrote_is_shown_without_what_drives_a_terminal(tmp_path: Path) -> None:
+    hostile = "\u001b[2J\u0085<script>\u202e ok\n\u001b]52;c;x\u0007"
+    path = written(
+        tmp_path,
+        "response",
+        set={
+            "$.review_id": hostile,
+            "$.findings[0].claim": hostile,
+            "$.findings[0].evidence[0].observation": hostile,
+            "$.findings[0].recommendation": hostile,
+            "$.findings[3].evidence[1].anchor.pointer": hostile,
+        },
+    )
+    (tmp_path / "memo.md").write_bytes((HERE / "artifact" / "memo.md").read_bytes() + b"\n\x1b[31mred\x07\n")
+    for words in ([], MEMBERS, ["--artifact", "memo.md=memo.md"]):
+        for form in ([], ["--json"]):
+            answer = troth("review", "show", path, *words, *form, cwd=tmp_path)
+            assert answer.exit in (0, 1)
+            assert not set("\u001b\u0085\u0007\u202e") & set(answer.out + answer.err)
+    result = written(
+        tmp_path,
+        "reconciliation",
+        set={"$.items[4].escalation.operator_question": hostile, "$.items[1].verification[0].detail": hostile},
+    )
+    for form in ([], ["--json"]):
+        answer = troth("review", "show", result, *form, cwd=tmp_path)
+        assert answer.exit == 4
+        assert not set("\u001b\u0085\u0007\u202e") & set(answer.out + answer.err)
