@@ -2,11 +2,11 @@
 
     python bench/verify_ledger.py [--rows N] [--rounds R] [--ledger FILE] [--replay]
 
-Each measurement is a process of its own on one core, and the rounds alternate, so that a busy machine meets both
-alike; beside wall time stands the processes' CPU time, start-up included, which a busy machine disturbs less. The
-ledger is generated once into a temporary folder with the generator that lies beside the plain verifier;
-both are found in the folder TROTH_SHARED names, or in ../shared beside the project. The plain verifier also replays
-states; --replay adds a measurement of ours that replays by every rule of the ledger spec.
+Each measurement is a process of its own on one core, except "two workers", which may have two. The rounds alternate,
+so that a busy machine meets all alike; beside wall time stands the processes' CPU time, start-up included, which a
+busy machine disturbs less. The ledger is generated once into a temporary folder with the generator that lies beside
+the plain verifier; both are found in the folder TROTH_SHARED names, or in ../shared beside the project. The plain
+verifier also replays states; --replay adds a measurement of ours that replays by every rule of the ledger spec.
 """
 
 from __future__ import annotations
@@ -62,11 +62,29 @@ def measure_ours(path: Path, replaying: bool) -> dict[str, Any]:
     }
 
 
-def run(argv: list[str]) -> dict[str, Any]:
-    """Run one measurement in a process of its own, kept to one core where the system can."""
-    pin = (
-        (lambda: os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})) if hasattr(os, "sched_setaffinity") else None
-    )
+def measure_workers(path: Path) -> dict[str, Any]:
+    """Verify through the store with two workers beside the process that joins what they find."""
+    from troth.stores.jsonl import JsonlStore
+
+    started = time.perf_counter()
+    found = JsonlStore(path).verify(workers=2)
+    seconds = time.perf_counter() - started
+    peak = [resource.getrusage(who).ru_maxrss for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
+    return {
+        "rows": found.total,
+        "bad": len(found.faults),
+        "s": seconds,
+        "peak_rss_mb": (peak[0] + 2 * peak[1]) / 1024,
+    }
+
+
+def run(argv: list[str], cores: int = 1) -> dict[str, Any]:
+    """Run one measurement in a process of its own, kept to that many cores where the system can."""
+
+    def pin() -> None:
+        if hasattr(os, "sched_setaffinity"):
+            os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:cores])
+
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     done = subprocess.run([sys.executable, *argv], check=True, capture_output=True, text=True, preexec_fn=pin)
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
@@ -82,10 +100,13 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--ledger", type=Path, help="an existing ledger instead of a generated one")
     parser.add_argument("--replay", action="store_true", help="measure verification with replay too")
-    parser.add_argument("--one", choices=("verify", "replay"), help=argparse.SUPPRESS)
+    parser.add_argument("--one", choices=("verify", "replay", "two workers"), help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.one is not None:
-        print(json.dumps(measure_ours(options.ledger, options.one == "replay")))
+        if options.one == "two workers":
+            print(json.dumps(measure_workers(options.ledger)))
+        else:
+            print(json.dumps(measure_ours(options.ledger, options.one == "replay")))
         return
     bench = shared_bench()
     with tempfile.TemporaryDirectory(prefix="verify-ledger-") as folder:
@@ -95,12 +116,13 @@ def main() -> None:
             subprocess.run([sys.executable, str(bench / "gen_ledger.py"), str(options.rows), str(ledger)], check=True)
         ours = [str(Path(__file__).resolve()), "--ledger", str(ledger), "--one"]
         ways = {"plain": [str(bench / "plain_verify.py"), str(ledger)], "verify": [*ours, "verify"]}
+        ways["two workers"] = [*ours, "two workers"]
         if options.replay:
             ways["verify+replay"] = [*ours, "replay"]
         results: dict[str, list[dict[str, Any]]] = {name: [] for name in ways}
         for _ in range(options.rounds):
             for name, argv in ways.items():
-                results[name].append(run(argv))
+                results[name].append(run(argv, 2 if name == "two workers" else 1))
 
     def median(name: str, what: str) -> float:
         return statistics.median(result[what] for result in results[name])
