@@ -19,6 +19,7 @@ from troth.stores import durable, jsonl
 from troth.stores.durable import WriteFailed
 from troth.stores.jsonl import JsonlStore
 from troth.stores.snapshot import Snapshot
+from troth.stores.waiting import Asked, Queue
 
 WAITERS = 6
 
@@ -89,7 +90,7 @@ def appending(work: dict[int, Callable[[], dict[str, Any]]], syncs: Syncs) -> It
 
 
 def ids(answers: Answers) -> list[str]:
-    return [answer["id"] for answer in answers.values() if isinstance(answer, dict)]
+    return [answer["id"] for _, answer in sorted(answers.items()) if isinstance(answer, dict)]
 
 
 def test_those_who_wait_are_served_with_one_sync(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -177,6 +178,57 @@ def test_no_more_are_served_together_than_is_fair(tmp_path: Path, monkeypatch: p
     with appending({n: lambda n=n: store.append(ask(n)) for n in range(8)}, syncs) as answers:  # type: ignore[misc]  # bound at once
         assert syncs.rows_at == [1, 4, 7, 8]
     assert len(ids(answers)) == store.verify().verified == 8
+
+
+def test_a_build_may_read(tmp_path: Path) -> None:
+    store = fresh(tmp_path)
+
+    def build(_: Snapshot) -> Candidate:
+        return Candidate("capture", "agent:worker", {"body": f"after {store.read().state.signals}"})
+
+    store.append_with(build)
+    assert store.verify().verified == 1
+
+
+def test_one_who_went_away_while_waiting_is_not_served() -> None:
+    queue = Queue()
+    first, gone, last = (Asked(lambda _: ask(0), None, False) for _ in range(3))
+    assert queue.lead(first)
+    assert queue.lead(first), "who leads may ask again"
+
+    class Interrupted:
+        """A lock whose second taking is interrupted."""
+
+        def __init__(self) -> None:
+            self.taken = 0
+
+        def acquire(self) -> bool:
+            self.taken += 1
+            if self.taken == 2:
+                raise KeyboardInterrupt
+            return True
+
+    gone.turn = Interrupted()  # type: ignore[assignment]  # stands in for a lock
+    caught: list[BaseException] = []
+
+    def leave() -> None:
+        try:
+            queue.lead(gone)
+        except KeyboardInterrupt as fault:
+            caught.append(fault)
+
+    thread = threading.Thread(target=leave)
+    thread.start()
+    thread.join(30)
+    assert len(caught) == 1
+    assert queue.next() is None
+    other = threading.Thread(target=lambda: caught.extend([KeyError()] * queue.lead(last)))
+    other.start()
+    while not queue._waiting:
+        time.sleep(0.001)
+    queue.hand_on()
+    other.join(30)
+    assert len(caught) == 2, "leadership was handed on"
 
 
 @pytest.mark.parametrize("threads", [8])

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -107,7 +108,7 @@ class JsonlStore:
         self.space: places.Workspace | None = None
         self._memory: Memory | None = None
         self._queue = Queue()
-        self._threads = self._queue.lock
+        self._threads = threading.RLock()
 
     @classmethod
     def open(
@@ -338,18 +339,18 @@ class JsonlStore:
     def append_with(self, build: Build, *, seen: str | None = None, okf_ingest: bool = False) -> dict[str, Any]:
         """Append the row that ``build`` decides on while the lock is held; see :meth:`append`.
 
-        Threads that wait for one another are served together: the one that gets the lock appends what the others
-        ask for too, each row judged by the state that those before it leave, and one sync stands for all. So
+        Threads that wait for one another are served together: the one that leads appends what the others ask
+        for too, each row judged by the state that those before it leave, and one sync stands for all. So
         ``build`` may be called in another thread than the caller's.
         """
         asked = Asked(build, seen, okf_ingest)
-        self._queue.enter(asked)
-        try:
-            if not asked.answered:
-                with self._lock:
-                    self._serve(asked)
-        finally:
-            self._threads.release()
+        if self._queue.lead(asked):
+            others: list[Asked] = []
+            try:
+                with self._threads, self._lock:
+                    self._serve(asked, others)
+            finally:
+                self._queue.hand_on(others)
         if asked.fault is not None:
             raise asked.fault
         for event in asked.rows[:-1]:
@@ -411,12 +412,12 @@ class JsonlStore:
             self.notify(Note(*told_of(event)))
         return answers
 
-    def _serve(self, asked: Asked) -> None:
-        """Append what is asked, and behind it what other threads ask for, with one sync; both locks are held."""
+    def _serve(self, asked: Asked, others: list[Asked]) -> None:
+        """Append what is asked, and behind it what ``others`` ask for, with one sync; both locks are held."""
         try:
             memory = self._refresh()
             rows = self._rows(memory, asked)
-            self._write(memory, rows)
+            self._write(memory, rows, others)
         except OSError as fault:
             self._memory = None
             raise self._unreadable(fault) from None
@@ -584,8 +585,11 @@ class JsonlStore:
         # The file changed under an open store, so it may do so again: remember a digest from now on.
         return Memory(self.unhashed_prefix, digest=True, edges=trust)
 
-    def _write(self, memory: Memory, rows: Sequence[dict[str, Any]]) -> None:
-        """Write the rows in one call and return once all are on the disk; a crash leaves the first ones or none."""
+    def _write(self, memory: Memory, rows: Sequence[dict[str, Any]], others: list[Asked]) -> None:
+        """Write the rows in one call and return once all are on the disk; a crash leaves the first ones or none.
+
+        Takes those who wait into ``others`` and writes theirs behind them, before the sync.
+        """
         data = _lines(rows)
         if memory.open_end:
             self.notify(Note("unterminated", _UNTERMINATED))
@@ -593,7 +597,6 @@ class JsonlStore:
             append_durably(self._fd, b"\n" + data, memory.size, self.ledger_file)
             return
         self._memory = None
-        others: list[Asked] = []
 
         def also() -> None:
             memory.wrote(rows, data)
