@@ -146,15 +146,12 @@ def _cover(value: Any, review: Any, findings: Findings) -> None:
     if value["outcome"] == "incomplete":
         if "limitations" not in value or not findings.sound(("limitations",)):
             return
-        missing = [name for name in missing if not any(_names(text, name) for text in value["limitations"])]
+        words = {word for text in value["limitations"] for word in re.findall(r"\w+", text)}
+        missing = [name for name in missing if name not in words]
     # An item about no finding, or about one that has its item, stands in the place of the one that is missing.
     if len(missing) > surplus:
         where = "limitations" if value["outcome"] == "incomplete" else "items"
         findings.relate("finding-coverage", (where,), f"nothing is said of {', '.join(missing)}")
-
-
-def _names(text: str, name: str) -> bool:
-    return re.search(rf"(?<!\w){re.escape(name)}(?!\w)", text) is not None
 
 
 def check_decisions(value: Any, decided: Set[str] | None, findings: Findings) -> Iterator[Unchecked]:

@@ -68,6 +68,7 @@ class Findings:
         self.published = published
         self.violations: list[Violation] = []
         self._bad: set[Path] = set()
+        self._around: set[Path] = set()  # what a spoilt part lies in, so that each question costs the same
 
     def report(self, rule: str, path: Path, message: str, *, spoils: Path | None = None) -> None:
         """Take one violation, and no longer rely on the place or on the part that it ``spoils``.
@@ -80,7 +81,9 @@ class Findings:
         if rule != "duplicate-member" and not self.usable(path):
             return
         self.violations.append(Violation(rule, path_text(path), message))
-        self._bad.add(path if spoils is None else spoils)
+        spoilt = path if spoils is None else spoils
+        self._bad.add(spoilt)
+        self._around.update(spoilt[:length] for length in range(len(spoilt) + 1))
 
     def relate(self, rule: str, path: Path, message: str) -> None:
         """Take one violation that leaves every part usable; dropped as in :meth:`report`."""
@@ -93,9 +96,7 @@ class Findings:
 
     def sound(self, *paths: Path) -> bool:
         """Tell whether each part, what it lies in and all within it can be relied on."""
-        return not self._bad or not any(
-            not self.usable(path) or any(bad[: len(path)] == path for bad in self._bad) for path in paths
-        )
+        return all(path not in self._around and self.usable(path) for path in paths)
 
 
 _ARTICLE: Final = {
