@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -548,6 +548,10 @@ def _builds(*candidates: Candidate) -> list[Callable[[Snapshot], Candidate]]:
     return [lambda _, candidate=candidate: candidate for candidate in candidates]  # type: ignore[misc]  # bound at once
 
 
+def none_refused(answers: Sequence[object]) -> bool:
+    return not any(isinstance(answer, Refused) for answer in answers)
+
+
 def test_many_rows_are_judged_by_those_before_them(house: House) -> None:
     store, other = house.open(), house.open(random_hex=lambda count: "ee" * count)
     source, work_id = "mem_0a0a0a0a", "cmt_0b0b0b0b"
@@ -578,11 +582,13 @@ def test_of_many_rows_all_or_none_where_that_is_asked(house: House) -> None:
     store = house.open()
     row(store, "capture")
     before = b"".join(store.lines())
-    answers = store.append_many(_builds(capture("a"), capture(""), capture("b")), whole=True)
+    answers = store.append_many(_builds(capture("a"), capture(""), capture("b")), keep=none_refused)
     assert [isinstance(answer, Refused) for answer in answers] == [False, True, False]
     assert b"".join(store.lines()) == before
     assert len(store.read().rows) == 1
-    assert not any(isinstance(answer, Refused) for answer in store.append_many(_builds(capture("a")), whole=True))
+    assert not any(
+        isinstance(answer, Refused) for answer in store.append_many(_builds(capture("a")), keep=none_refused)
+    )
     assert store.append_many([]) == []
     assert [isinstance(answer, Refused) for answer in store.append_many(_builds(capture("")))] == [True]
     assert store.verify().summary() == house.open().verify().summary() == "2/2 verified"

@@ -285,7 +285,7 @@ def test_many_rows_behind_one_that_lacks_its_line_feed(tmp_path: Path) -> None:
         bodies = ["a", "b", *([""] if refuse else [])]
         store.append_many(
             [lambda _, body=body: Candidate("capture", "agent:worker", {"body": body}) for body in bodies],  # type: ignore[misc]  # bound at once
-            whole=True,
+            keep=lambda answers: not any(isinstance(answer, Refused) for answer in answers),
         )
         assert store.ledger_file.read_bytes().startswith(whole[:-1] if refuse else whole)
         assert store.read().verification.verified == (1 if refuse else 3)

@@ -1,10 +1,9 @@
-"""``init``, ``status``, ``show``, ``log``, ``verify`` and ``import``: the ledger as a whole."""
+"""``init``, ``status``, ``show``, ``log`` and ``verify``: the ledger as a whole."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
@@ -13,7 +12,6 @@ import click
 
 from troth.cli.answer import coloured, emit_json, note, printable, say, worst
 from troth.cli.options import (
-    Notes,
     acting,
     actor_option,
     at_option,
@@ -21,7 +19,6 @@ from troth.cli.options import (
     open_ledger,
     reading_instant,
     reading_options,
-    store_option,
     trust_options,
 )
 from troth.cli.progress import Progress
@@ -232,7 +229,7 @@ def status_cmd(
             say(f"{section.title} ({len(section.items)})")
             for line in section.lines:
                 say(f"  {line}")
-    _tell_anomalies(summary.anomalies, summary.anomaly_count)
+    tell_anomalies(summary.anomalies, summary.anomaly_count)
     for told in summary.notes[:WARNINGS_SHOWN]:
         note(f"warning: {_finding(told.line, told.id, told.warning, told.message)}")
     if len(summary.notes) > WARNINGS_SHOWN:
@@ -293,7 +290,7 @@ def _about(record: Commitment) -> str:
     return f"  [{', '.join(facts)}]" if facts else ""
 
 
-def _tell_anomalies(few: list[Anomaly], count: int) -> None:
+def tell_anomalies(few: list[Anomaly], count: int) -> None:
     if not count:
         return
     say(coloured(f"Rows without effect ({count})", "yellow"))
@@ -633,42 +630,3 @@ def _expected(text: str | None) -> tuple[str | None, int | None]:
             "E_USAGE", "--expect-head takes 64 lowercase hexadecimal digits, then perhaps a colon and a number of rows"
         )
     return match[1], int(match[2]) if match[2] is not None else None
-
-
-# import --------------------------------------------------------------------------------------------------------
-
-
-@click.command("import", epilog="Example: troth import old-ledger.jsonl")
-@click.argument("file", type=click.Path(path_type=Path))
-@store_option
-@json_option
-def import_cmd(file: Path, store: str | None, as_json: bool) -> int:
-    """Bring the rows of a version 1 ledger FILE into a new, empty ledger, hashed and chained; FILE stays as it is."""
-    from troth.stores.importing import read_v1
-
-    notes = Notes()
-    ledger = open_ledger(store, notes)
-    _refuse_itself(ledger, file)
-    rows = read_v1(file)
-    ledger.fill(rows)
-    snapshot = ledger.read()
-    found, anomalies = snapshot.verification, snapshot.state.anomalies
-    if as_json:
-        emit_json(
-            {
-                "imported": len(rows),
-                "head": found.head,
-                "ok": found.ok,
-                "anomalies": [anomaly.as_json() for anomaly in anomalies],
-            }
-        )
-    else:
-        say(f"{len(rows)} rows imported into {printable(ledger.location)}; {found.summary()}")
-        _tell_anomalies(anomalies[:ANOMALIES_SHOWN], len(anomalies))
-    return 0 if found.ok else 1
-
-
-def _refuse_itself(ledger: LedgerStore, file: Path) -> None:
-    with suppress(OSError):  # what cannot be looked at is not read or written either, and refused there
-        if file.samefile(ledger.location):
-            raise Refused("E_USAGE", "a ledger cannot be imported into itself")

@@ -8,7 +8,7 @@ from typing import Any, Final
 from troth.core.canonical import row_bytes
 from troth.core.digests import ZERO
 from troth.core.errors import Place, Refused
-from troth.ledger.fields import V1_OPS, is_blank, read_target
+from troth.ledger.fields import V1_OPS, is_blank, is_empty, read_target
 from troth.ledger.hashing import row_hash
 from troth.ledger.rows import MAX_ROW_BYTES
 
@@ -40,6 +40,29 @@ def normalised(value: dict[str, Any]) -> dict[str, Any]:
     if is_blank(row.get("workspace")):
         row["workspace"] = DEFAULT_WORKSPACE
     return row
+
+
+_NEEDED: Final = ("id", "op", "ts", "actor")
+
+
+def refuse_unfit(value: dict[str, Any]) -> None:
+    """Refuse what has no default, and what would hide a broken chain behind a new one.
+
+    Raises:
+        Refused: ``E_NOT_IMPORTABLE``.
+    """
+    payload = value.get("payload")
+    if not is_empty(value.get("hash")):
+        message = "the row is hashed already; such a ledger is copied, not imported"
+    elif lacks := [name for name in _NEEDED if not isinstance(value.get(name), str) or not value[name]]:
+        message = f"the row has no {lacks[0]}"
+    elif not isinstance(payload, dict | None):
+        message = "the payload is no object"
+    elif payload and value["op"] in V1_OPS and not isinstance(payload.get("meta"), dict | None):
+        message = "payload.meta is no object"
+    else:
+        return
+    raise Refused("E_NOT_IMPORTABLE", message)
 
 
 def chained(values: Iterable[dict[str, Any]]) -> Iterator[dict[str, Any]]:

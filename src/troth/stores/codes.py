@@ -21,7 +21,7 @@ CODES: Final[dict[str, str]] = {
     "E_FEDERATION_OFF": "Nothing may leave the machine: federation.enabled is not true in the genesis key.",
     "E_NO_PEER": "The genesis key names no such peer workspace, or no sync target.",
     "E_AMBIGUOUS_ID": "Several ids begin with what was written; the message names some of them.",
-    "E_GIT": "Git did not take a setting; the message has its reason.",
+    "E_GIT": "Git did not do what it was asked for; the message has its reason.",
     "E_UNSUPPORTED": "This version has no store of that kind.",
     "E_NO_DRIVER": "A ledger in PostgreSQL needs the package psycopg: pip install 'troth[postgres]'.",
     "E_STORE_SCHEMA": "The database holds no ledger yet, or one of another version; the message says what to do.",

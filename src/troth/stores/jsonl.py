@@ -13,14 +13,14 @@ import contextlib
 import os
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import orjson
 
 from troth.core.canonical import row_bytes
-from troth.core.errors import Place, Refused
+from troth.core.errors import DoesNotHold, Place, Refused
 from troth.core.ids import RandomHex, system_random
 from troth.core.instants import Clock, system_clock
 from troth.ledger.chain import ChainReader, Verification
@@ -37,17 +37,17 @@ from troth.stores.durable import (
     WriteFailed,
     append_durably,
     copy_range_durably,
-    create_whole,
+    create_from,
     open_regular,
     os_fault,
-    replace_whole,
+    replace_from,
     sync_file,
     write_all,
 )
 from troth.stores.lines import KEPT, blocks
 from troth.stores.lock import WAIT_SECONDS, WriteLock
 from troth.stores.memory import Identity, Memory, identity, identity_at
-from troth.stores.protocol import Note, Notify, Progress, no_progress, quiet
+from troth.stores.protocol import Keep, Note, Notify, Progress, keep_all, no_progress, quiet
 from troth.stores.snapshot import FileRows, Snapshot, well_formed
 from troth.stores.waiting import MOST_TOGETHER, Asked, Queue
 
@@ -358,7 +358,7 @@ class JsonlStore:
         return asked.rows[-1]
 
     def append_many(
-        self, builds: Sequence[Build], *, okf_ingest: bool = False, whole: bool = False
+        self, builds: Sequence[Build], *, okf_ingest: bool = False, keep: Keep = keep_all
     ) -> list[dict[str, Any] | Refused]:
         """Append the rows that each of ``builds`` decides on, in order, with one sync for all of them.
 
@@ -367,7 +367,7 @@ class JsonlStore:
         Args:
             builds: one call for each row, judged by the state that those before it leave.
             okf_ingest: as in :meth:`append`.
-            whole: write nothing when one of them is refused.
+            keep: told the answers once all are judged; unless it says yes, nothing is written.
 
         Returns:
             For each the row, or why it was refused.
@@ -396,9 +396,10 @@ class JsonlStore:
                     answers.append(rows[-1])
                     events += rows[:-1]
                     workspace = _named(rows[-1])
-                refused = len(answers) > len(data)
-                if not data or (whole and refused):
-                    self._memory = memory if not data else None
+                if not data:
+                    self._memory = memory
+                    return answers
+                if not keep(answers):
                     return answers
                 if lacking:
                     self.notify(Note("unterminated", _UNTERMINATED))
@@ -484,12 +485,42 @@ class JsonlStore:
         Raises:
             Refused: ``E_NOT_EMPTY`` when rows stand there already; as :meth:`append` otherwise.
         """
-        data = b"".join(row_bytes(row) + b"\n" for row in rows)
+        self._put([b"".join(row_bytes(row) + b"\n" for row in rows)])
+
+    def load(self, lines: Iterable[bytes]) -> Verification:
+        """Write a whole ledger's lines, without their LF, into one that holds none: the same bytes, so the same head.
+
+        Raises:
+            DoesNotHold: ``E_CHAIN_BROKEN`` when the lines do not verify here; nothing was written.
+            Refused: ``E_NOT_EMPTY``; as :meth:`append` otherwise.
+        """
+        chain = ChainReader(unhashed_prefix=self.unhashed_prefix)
+        found: list[Verification] = []
+
+        def verified() -> Iterator[bytes]:
+            for raw in lines:
+                chain.feed(raw)
+                yield raw + b"\n"
+            found.append(chain.finish())
+            if not found[0].ok:
+                first = found[0].faults[0]
+                raise DoesNotHold(
+                    "E_CHAIN_BROKEN",
+                    f"the lines do not verify: {first.fault}: {first.message}",
+                    place=Place(line=first.line),
+                    remedy="Run `troth verify` on the file for all faults; nothing was recorded.",
+                )
+
+        self._put(verified())
+        return found[0]
+
+    def _put(self, pieces: Iterable[bytes]) -> None:
+        """Write the whole content of a ledger that is empty or absent."""
         with self._threads, self._lock:
             self._memory = None
             self._close_file()
             try:
-                if create_whole(self.ledger_file, data):
+                if create_from(self.ledger_file, pieces):
                     return
                 fd = self._open(os.O_RDWR)
                 empty = os.fstat(fd).st_size == 0
@@ -502,7 +533,7 @@ class JsonlStore:
                         remedy="Import into a new workspace, or name another ledger with --store.",
                     )
                 # Whoever waits for the lock opens the file afterwards, so a new file in its place is safe.
-                replace_whole(self.ledger_file, data)
+                replace_from(self.ledger_file, pieces)
             except OSError as fault:
                 raise self._unreadable(fault) from None
 

@@ -7,7 +7,7 @@ heads and faults are the same; one suite of tests is passed by both.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -42,6 +42,15 @@ Notify = Callable[[str], None]
 
 Progress = Callable[[int, int], None]
 """Told how much is done and how much there is, now and then; the unit is the store's own."""
+
+
+Keep = Callable[[Sequence["dict[str, Any] | Refused"]], bool]
+"""Decides, of the answers to many rows, whether they are written."""
+
+
+def keep_all(_: object) -> bool:
+    """Keep whatever was accepted."""
+    return True
 
 
 def quiet(_: str) -> None:
@@ -113,12 +122,13 @@ class LedgerStore(Protocol):
         """Append the row that ``build`` decides on while nobody else can write."""
 
     def append_many(
-        self, builds: Sequence[Build], *, okf_ingest: bool = False, whole: bool = False
+        self, builds: Sequence[Build], *, okf_ingest: bool = False, keep: Keep = keep_all
     ) -> list[dict[str, Any] | Refused]:
         """Append the rows that each of ``builds`` decides on, in order, durable together before the answer.
 
         Each is judged by the state that those before it leave. For every one the row comes back, or why it was
-        refused; a refusal stops no other unless ``whole`` is set, and then nothing is written at all.
+        refused; a refusal stops no other. ``keep`` is told the answers once all are judged, and unless it says yes
+        nothing is written at all.
         """
 
     def ruling(self) -> Ruling:
@@ -139,6 +149,9 @@ class LedgerStore(Protocol):
 
     def fill(self, rows: Sequence[dict[str, Any]]) -> None:
         """Write complete, chained rows into a ledger that holds none, all of them or nothing (``E_NOT_EMPTY``)."""
+
+    def load(self, lines: Iterable[bytes]) -> Verification:
+        """Write a whole ledger's lines, without LF, into one that holds none, once they verify (``E_NOT_EMPTY``)."""
 
     def repair_tail(self) -> Path | None:
         """Set a torn last line aside and return where it went; refused where no line can be torn."""

@@ -29,7 +29,7 @@ from troth.stores.postgres.memory import Held, Memory
 from troth.stores.postgres.rows import FIRST, PAGE_BYTES, ROWS, DatabaseRows, next_batch
 from troth.stores.postgres.session import INSERT, Session
 from troth.stores.postgres.whole import load_whole
-from troth.stores.protocol import Note, Notify, Progress, no_progress, quiet
+from troth.stores.protocol import Keep, Note, Notify, Progress, keep_all, no_progress, quiet
 from troth.stores.snapshot import Snapshot
 
 if TYPE_CHECKING:
@@ -327,7 +327,7 @@ class PostgresStore:
         return rows[-1]
 
     def append_many(
-        self, builds: Sequence[Build], *, okf_ingest: bool = False, whole: bool = False
+        self, builds: Sequence[Build], *, okf_ingest: bool = False, keep: Keep = keep_all
     ) -> list[dict[str, Any] | Refused]:
         """Append the rows that each of ``builds`` decides on, in order, in one transaction.
 
@@ -336,7 +336,7 @@ class PostgresStore:
         Args:
             builds: one call for each row, judged by the state that those before it leave.
             okf_ingest: as in :meth:`append`.
-            whole: write nothing when one of them is refused.
+            keep: told the answers once all are judged; unless it says yes, nothing is written.
 
         Returns:
             For each the row, or why it was refused.
@@ -385,7 +385,7 @@ class PostgresStore:
                 if not lines:
                     self._memory = memory
                     return answers
-                if whole and any(isinstance(answer, Refused) for answer in answers):
+                if not keep(answers):
                     return answers
                 self._insert(written, lines, token)
                 if self._session.commit(lines[-1][0], token):
