@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from troth.core.errors import Refused
-from troth.ledger.commits import Commit, commits
+from troth.ledger.commits import MAX_FIELD_BYTES, Commit, commits
 from troth.ledger.foreign import META, V1, Fields, candidate_of, detect, instant_of
 from troth.ledger.replay import State
 
@@ -136,6 +136,14 @@ def test_commits_are_read_from_whatever_pieces_come() -> None:
     assert found[0].candidate(AS, state).trace is None
     with pytest.raises(Refused):
         list(commits([data[:-1]]))
+
+
+def test_of_an_endless_message_only_a_part_is_kept() -> None:
+    head = _printed(b"a" * 40, b"", b"A", b"a@x", b"2020", b"0")
+    pieces = [head, *([b"x" * (1 << 16)] * 64), b"\0"]
+    (found,) = commits(pieces)
+    assert len(found.message) == MAX_FIELD_BYTES
+    assert found.ts == "1970-01-01T00:00:00Z"
 
 
 def test_a_commit_has_its_key() -> None:

@@ -613,6 +613,15 @@ def test_many_rows_are_not_added_to_a_broken_ledger(house: House) -> None:
         house.open().append_many(_builds(capture()))
 
 
+def test_a_stale_head_is_told_once_for_many_rows(house: House) -> None:
+    notes: list[str] = []
+    store = house.open(notify=notes.append)
+    store.append_many(_builds(capture(), capture()), seen=store.read().head)
+    assert notes == []
+    store.append_many(_builds(capture(), capture()), seen="0" * 64)
+    assert [note.split(":")[0] for note in notes] == ["blind_write"]
+
+
 def test_an_error_among_many_rows_writes_none_of_them(house: House) -> None:
     store = house.open()
     builds: list[Any] = [*_builds(capture()), lambda _: 1 / 0]

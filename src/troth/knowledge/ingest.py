@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Protocol
 
@@ -17,6 +17,9 @@ ADDED: Final = "added"
 CHANGED: Final = "changed"
 PRESENT: Final = "present"
 REFUSED: Final = "refused"
+
+GROUP: Final = 200
+"""Concepts that are made durable together."""
 
 
 def first_id(bundle: str, path: str) -> str:
@@ -117,14 +120,14 @@ class _Snapshot(Protocol):
 class Ledger(Protocol):
     """What ingest asks of a store."""
 
-    def append_with(
+    def append_many(
         self,
-        build: Callable[[Any], Candidate | tuple[Candidate, dict[str, Any] | None]],
+        builds: Sequence[Callable[[Any], Candidate | tuple[Candidate, dict[str, Any] | None]]],
         *,
-        seen: str | None = None,
         okf_ingest: bool = False,
-    ) -> dict[str, Any]:
-        """Append the row that ``build`` decides on."""
+        seen: str | None = None,
+    ) -> list[dict[str, Any] | Refused]:
+        """Append the rows that each of them decides on."""
 
     def read(self) -> Any:
         """Return a snapshot with the replayed state."""
@@ -163,30 +166,37 @@ def ingest(
     """
     state: State = store.read().state
     keys = dict(state.source_keys)
-    outcomes = []
+    outcomes: list[Outcome | None] = [None] * len(concepts)
+    new = []
     for number, concept in enumerate(concepts):
-        progress(number, len(concepts))
         key = source_key(bundle, concept.path, concept.sha256)
         if key in keys:
-            outcomes.append(Outcome(concept.path, PRESENT, keys[key], concept.type, 0))
-            continue
-        try:
-            row = store.append_with(_builder(bundle, concept, actor), seen=seen, okf_ingest=True)
-        except Refused as fault:
-            if fault.code == "E_DUPLICATE_ID":
-                outcomes.append(Outcome(concept.path, PRESENT, str(fault.detail), concept.type, 0))
-            elif (fault.code, fault.detail) == ("E_CONSTRAINT_VIOLATED", "bad_value"):
-                outcomes.append(Outcome(concept.path, REFUSED, None, concept.type, 0, fault.message))
-            else:
-                raise
-            continue
-        seen = None  # our own rows are not what the caller had not seen
-        relations = row.get("relations", [])
-        later = any(relation["type"] == "refines" for relation in relations)
-        outcome = CHANGED if later else ADDED
-        outcomes.append(Outcome(concept.path, outcome, row["id"], concept.type, len(relations)))
+            outcomes[number] = Outcome(concept.path, PRESENT, keys[key], concept.type, 0)
+        else:
+            new.append(number)
+    for start in range(0, len(new), GROUP):
+        progress(new[start], len(concepts))
+        group = new[start : start + GROUP]
+        builds = [_builder(bundle, concepts[number], actor) for number in group]
+        # Only our first row is not to be blind: our own rows are not what the caller had not seen.
+        for number, answer in zip(group, store.append_many(builds, okf_ingest=True, seen=seen), strict=True):
+            outcomes[number] = _outcome(concepts[number], answer)
+        seen = None
     progress(len(concepts), len(concepts))
-    return outcomes
+    return [outcome for outcome in outcomes if outcome is not None]
+
+
+def _outcome(concept: Concept, answer: dict[str, Any] | Refused) -> Outcome:
+    """Return what became of a concept; what concerns the ledger is raised."""
+    if isinstance(answer, Refused):
+        if answer.code == "E_DUPLICATE_ID":
+            return Outcome(concept.path, PRESENT, str(answer.detail), concept.type, 0)
+        if (answer.code, answer.detail) == ("E_CONSTRAINT_VIOLATED", "bad_value"):
+            return Outcome(concept.path, REFUSED, None, concept.type, 0, answer.message)
+        raise answer
+    relations = answer.get("relations", [])
+    later = any(relation["type"] == "refines" for relation in relations)
+    return Outcome(concept.path, CHANGED if later else ADDED, answer["id"], concept.type, len(relations))
 
 
 def _builder(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, Final
@@ -10,11 +11,16 @@ from troth.core.errors import Refused
 from troth.ledger.foreign import instant_of
 from troth.ledger.operations import Candidate
 from troth.ledger.replay import State
+from troth.ledger.rows import MAX_ROW_BYTES
 
 FORMAT: Final = "%H%x00%P%x00%an%x00%ae%x00%aI%x00%ct%x00%B"
 """Seven fields, each ended by NUL with ``git log -z``; no text of a commit can hold one."""
 
+MAX_FIELD_BYTES: Final = 2 * MAX_ROW_BYTES
+"""No more of a field is kept; a row is refused for less."""
+
 _FIELDS: Final = 7
+_SECONDS: Final = re.compile(r"-?[0-9]{1,20}\Z")
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,15 +72,17 @@ def commits(chunks: Iterable[bytes]) -> Iterator[Commit]:
     Raises:
         Refused: ``E_GIT``: it ends within a commit.
     """
-    pending = b""
+    pending = bytearray()
     fields: list[str] = []
     for chunk in chunks:
-        *whole, pending = (pending + chunk).split(b"\0") if b"\0" in chunk else (pending + chunk,)
-        for raw in whole:
-            fields.append(raw.decode("utf-8", "replace"))
+        first, *others = chunk.split(b"\0")
+        pending += first[: max(0, MAX_FIELD_BYTES - len(pending))]
+        for following in others:
+            fields.append(pending.decode("utf-8", "replace"))
+            pending = bytearray(following)
             if len(fields) == _FIELDS:
                 sha, parents, author, email, authored, seconds, message = fields
-                when = instant_of(int(seconds)) if seconds.lstrip("-").isdecimal() else seconds
+                when = instant_of(int(seconds)) if _SECONDS.match(seconds) else seconds
                 yield Commit(sha, tuple(parents.split()), author, email, authored, str(when), message)
                 fields = []
     if fields or pending:

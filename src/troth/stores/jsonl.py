@@ -358,7 +358,12 @@ class JsonlStore:
         return asked.rows[-1]
 
     def append_many(
-        self, builds: Sequence[Build], *, okf_ingest: bool = False, keep: Keep = keep_all
+        self,
+        builds: Sequence[Build],
+        *,
+        okf_ingest: bool = False,
+        keep: Keep = keep_all,
+        seen: str | None = None,
     ) -> list[dict[str, Any] | Refused]:
         """Append the rows that each of ``builds`` decides on, in order, with one sync for all of them.
 
@@ -368,6 +373,7 @@ class JsonlStore:
             builds: one call for each row, judged by the state that those before it leave.
             okf_ingest: as in :meth:`append`.
             keep: told the answers once all are judged; unless it says yes, nothing is written.
+            seen: as in :meth:`append`.
 
         Returns:
             For each the row, or why it was refused.
@@ -387,7 +393,9 @@ class JsonlStore:
                 workspace = None
                 for build in builds:
                     try:
-                        rows = self._rows(memory, Asked(build, None, okf_ingest), workspace)
+                        asked = Asked(build, seen, okf_ingest)
+                        seen = None
+                        rows = self._rows(memory, asked, workspace)
                     except Refused as fault:
                         answers.append(fault)
                         continue

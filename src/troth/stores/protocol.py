@@ -122,7 +122,12 @@ class LedgerStore(Protocol):
         """Append the row that ``build`` decides on while nobody else can write."""
 
     def append_many(
-        self, builds: Sequence[Build], *, okf_ingest: bool = False, keep: Keep = keep_all
+        self,
+        builds: Sequence[Build],
+        *,
+        okf_ingest: bool = False,
+        keep: Keep = keep_all,
+        seen: str | None = None,
     ) -> list[dict[str, Any] | Refused]:
         """Append the rows that each of ``builds`` decides on, in order, durable together before the answer.
 

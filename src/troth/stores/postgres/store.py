@@ -327,7 +327,12 @@ class PostgresStore:
         return rows[-1]
 
     def append_many(
-        self, builds: Sequence[Build], *, okf_ingest: bool = False, keep: Keep = keep_all
+        self,
+        builds: Sequence[Build],
+        *,
+        okf_ingest: bool = False,
+        keep: Keep = keep_all,
+        seen: str | None = None,
     ) -> list[dict[str, Any] | Refused]:
         """Append the rows that each of ``builds`` decides on, in order, in one transaction.
 
@@ -337,6 +342,7 @@ class PostgresStore:
             builds: one call for each row, judged by the state that those before it leave.
             okf_ingest: as in :meth:`append`.
             keep: told the answers once all are judged; unless it says yes, nothing is written.
+            seen: as in :meth:`append`.
 
         Returns:
             For each the row, or why it was refused.
@@ -353,6 +359,8 @@ class PostgresStore:
             with self._session.writing() as held:
                 memory = self._caught_up(held)
                 snapshot = self._snapshot(memory, held)
+                if seen is not None and builds and seen != snapshot.head:
+                    self.notify(Note("blind_write", f"blind_write: the ledger moved on; its head is {snapshot.head}"))
                 found = snapshot.verification
                 self._memory = None  # it runs ahead of the database until all is committed
                 token = uuid.uuid4()
