@@ -149,3 +149,13 @@ def test_of_an_endless_message_only_a_part_is_kept() -> None:
 def test_a_commit_has_its_key() -> None:
     assert Commit("ab", (), "", "", "", "", "").source_key == "git:ab"
     assert V1 == "v1"
+
+
+def test_fields_of_the_payload_may_stand_beside_those_of_the_envelope() -> None:
+    value = {"body": "seen", "kind": "finding", "tags": ["a"], "source_key": "k:1", "payload": {"meta": {"n": 1}}}
+    candidate = candidate_of(value, Fields(), "system:ci")
+    assert candidate.payload == {"body": "seen", "kind": "finding", "tags": ["a"], "meta": {"n": 1}}
+    for twice in ({"kind": "event", "payload": {"kind": "finding", "body": "x"}}, {"tags": [], "payload": 3}):
+        with pytest.raises(Refused, match="stands twice") as caught:
+            candidate_of({"source_key": "k:1", **twice}, Fields(), "system:ci")
+        assert (caught.value.code, caught.value.detail) == ("E_CONSTRAINT_VIOLATED", "bad_value")

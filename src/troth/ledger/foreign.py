@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from troth.core.errors import Place, Refused
 from troth.core.instants import format_instant
-from troth.ledger.fields import is_empty
+from troth.ledger.fields import PAYLOAD_TYPES, is_empty
 from troth.ledger.operations import Candidate
 
 V1: Final = "v1"
@@ -92,12 +92,15 @@ def candidate_of(value: Any, fields: Fields, actor: str) -> Candidate:
 
 
 def _native(value: dict[str, Any]) -> dict[str, Any]:
-    members = {name: member for name, member in value.items() if name != "body"}
-    if "body" in value:
+    """Return the members; fields of the payload may stand beside those of the envelope."""
+    members = {name: member for name, member in value.items() if name not in PAYLOAD_TYPES}
+    beside = {name: member for name, member in value.items() if name in PAYLOAD_TYPES}
+    if beside:
         payload = value.get("payload", {})
-        if not isinstance(payload, dict) or "body" in payload:
-            raise _bad("the body stands twice, or beside a payload that is no object", "$.body")
-        members["payload"] = {"body": value["body"], **payload}
+        twice = next((name for name in beside if not isinstance(payload, dict) or name in payload), None)
+        if twice is not None:
+            raise _bad(f"{twice} stands twice, or beside a payload that is no object", f"$.{twice}")
+        members["payload"] = {**beside, **payload}
     members.setdefault("op", "capture")
     return members
 
