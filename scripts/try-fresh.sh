@@ -85,6 +85,14 @@ targets() {
         begin=$(date +%s)
         status=0
         inside "$1" "make $target" >"$log" 2>&1 || status=$?
+        command=$(sed -n 's/^    \(apt-get .*\)$/\1/p' "$log")
+        if [ $status = 2 ] && [ "$1" != root ] && [ -n "$command" ]; then
+            # What only this target needs is asked for once, too.
+            say "$1: make $target asks for: $command"
+            inside root "$command" >>"$FOLDER/$1-asked.log" 2>&1
+            status=0
+            inside "$1" "make $target" >"$log" 2>&1 || status=$?
+        fi
         say "$1: make $target: exit $status after $(($(date +%s) - begin)) s; its last line: $(tail -n 1 "$log")"
         [ $status = 0 ] || failed=1
     done

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -125,6 +126,8 @@ def git(repo: Path, *words: str, data: bytes = b"", **more: str) -> str:
 @pytest.fixture
 def repo(tmp_path: Path) -> Path:
     """A repository with a fork, a merge, a message that drives a terminal, and one that is no UTF-8."""
+    if shutil.which("git") is None:
+        pytest.skip("needs git")
     folder = tmp_path / "-repo"
     folder.mkdir()
     git(folder, "init", "-q", "-b", "main")

@@ -37,7 +37,7 @@ COMMANDS: Final[dict[str, tuple[str, str]]] = {
     "impact": ("troth.cli.graph", "Show what stands on a signal, as a tree."),
     "find": ("troth.cli.find", "Find signals by words and fields."),
     "export": ("troth.cli.export", "Let rows out as their scopes allow, or copy the whole ledger."),
-    "import": ("troth.cli.importing", "Bring in rows of other programs, git's history, older or whole ledgers."),
+    "import": ("troth.cli.importing", "Bring in rows by key, git history, or a whole ledger."),
     "merge": ("troth.cli.merge", "Make one chain of two ledgers that grew apart."),
     "genesis": ("troth.cli.genesis", "Write, check and explain the workspace's constitution."),
     "okf": ("troth.cli.okf", "Read, check, write and ingest knowledge bundles."),
