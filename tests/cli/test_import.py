@@ -150,6 +150,7 @@ def test_commits_come_with_their_parents_and_only_once(
     git(repo, "config", "log.showSignature", "true")
     git(repo, "config", "core.pager", f"touch {tmp_path / 'pwned'}")
     git(repo, "config", "gpg.program", f"{tmp_path / 'pwned'}")
+    (repo / ".git" / "info" / "grafts").write_text(f"{git(repo, 'rev-parse', 'HEAD')}\n")
     said = troth("import", "--git", repo, *AS, "--json")
     assert said.exit == 0, said.err
     assert said.json["imported"] == 4

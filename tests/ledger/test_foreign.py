@@ -71,6 +71,7 @@ def test_other_members_are_mapped_and_the_rest_is_kept() -> None:
         ({"number": 1}, MAPPED, "E_MISSING_FIELD"),
         ({"title": "b"}, MAPPED, "E_MISSING_FIELD"),
         ({"title": "b", "number": 1, "rest": "x" * (1 << 16)}, MAPPED, "E_CONSTRAINT_VIOLATED"),
+        ({"title": "b", "number": 1, "rest": "ü" * (1 << 15)}, MAPPED, "E_CONSTRAINT_VIOLATED"),
     ],
 )
 def test_what_no_row_can_be_made_of(value: Any, fields: Fields, code: str) -> None:
@@ -109,6 +110,8 @@ def test_of_a_mapped_object_nothing_is_lost(rest: dict[str, Any], body: str, key
         ("yesterday", "yesterday"),
         (10**30, 10**30),
         (None, None),
+        ("2020-01-01T00:00:00.123456789Z", "2020-01-01T00:00:00.123456789Z"),
+        ("2020-13-01T00:00:00Z", "2020-13-01T00:00:00Z"),
     ],
 )
 def test_times(value: Any, told: Any) -> None:

@@ -52,6 +52,7 @@ class Ended:
 
     said: list[object]
     killed: bool
+    told: str = ""
 
     @property
     def acked(self) -> list[str]:
@@ -70,7 +71,7 @@ def _run(words: list[str], *strace: str) -> Ended:
         timeout=60,
     )
     said = [json.loads(line) for line in done.stdout.splitlines()]
-    return Ended(said, done.returncode in (-9, 137))
+    return Ended(said, done.returncode in (-9, 137), done.stderr.decode(errors="replace"))
 
 
 def _calls(words: list[str], names: frozenset[str], log: Path) -> list[tuple[str, int]]:

@@ -83,6 +83,25 @@ def main(mode: str, where: str, *words: str) -> None:
             [lambda _, n=n: Candidate("capture", "agent:worker", {"body": f"{words[0]} {n}"}) for n in range(3)]  # type: ignore[misc]  # bound at once
         )
         say({"ack": [row["id"] for row in rows if isinstance(row, dict)]})
+    elif mode == "rows":
+        from troth.ledger.foreign import Fields
+        from troth.stores import importing
+
+        importing.GROUP = 3  # type: ignore[misc]  # so that a few lines make several groups
+        if len(words) > 1:
+            import resource
+
+            limit = Path(store.location).stat().st_size + int(words[1])
+            resource.setrlimit(resource.RLIMIT_FSIZE, (limit, resource.RLIM_INFINITY))
+        with importing.opened(Path(words[0])) as fd:
+            say("begin")
+            lines = importing.lines_of(fd, Fields(), "agent:importer")
+            try:
+                report = importing.bring(store, lines, progress=lambda done: os.write(2, b"durable %d\n" % done))
+            except TrothError as fault:
+                say({"code": fault.code})
+            else:
+                say({"ack": [report.imported, report.present, report.refused_count]})
     elif mode == "limited":
         # A file size limit makes the kernel write a part and then refuse: a real short write.
         import resource

@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from typing import Any, Final
 
 from troth.core.errors import Place, Refused
-from troth.core.instants import format_instant
+from troth.core.instants import format_instant, parse_instant
 from troth.ledger.fields import PAYLOAD_TYPES, is_empty
 from troth.ledger.operations import Candidate
 
@@ -125,8 +125,8 @@ def _mapped(value: dict[str, Any], fields: Fields) -> dict[str, Any]:
         taken.add(fields.ts)
     rest = {name: member for name, member in value.items() if name not in taken}
     if rest:
-        if len(json.dumps(rest, ensure_ascii=False)) > MAX_REST_BYTES:
-            raise _bad(f"the other members take more than {MAX_REST_BYTES} characters", "$")
+        if len(json.dumps(rest, ensure_ascii=False).encode("utf-8", "surrogatepass")) > MAX_REST_BYTES:
+            raise _bad(f"the other members take more than {MAX_REST_BYTES} bytes", "$")
         members["payload"]["meta"] = {META: rest}
     return members
 
@@ -137,6 +137,8 @@ def instant_of(value: Any) -> Any:
         if type(value) in (int, float):
             return format_instant(datetime.fromtimestamp(value, UTC))
         if isinstance(value, str):
+            if parse_instant(value, offset=False) is not None:
+                return value  # as rows have it already, with its fraction
             instant = datetime.fromisoformat(value)
             return format_instant(instant) if instant.tzinfo is not None else value
     except (ValueError, OverflowError, OSError):

@@ -95,4 +95,5 @@ def _environment() -> dict[str, str]:
         "GIT_OPTIONAL_LOCKS": "0",
         "GIT_NO_LAZY_FETCH": "1",
         "GIT_ATTR_NOSYSTEM": "1",
+        "GIT_GRAFT_FILE": os.devnull,
     }

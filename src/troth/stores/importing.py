@@ -237,6 +237,9 @@ def bring(
     whole = strict or dry_run
     for group in [list(lines)] if whole else _groups(lines):
         answers = store.append_many([_build(line.make) for line in group], keep=keep if whole else keep_all)
+        for answer in answers:
+            if isinstance(answer, Refused) and answer.detail == "genesis_invalid":
+                raise answer  # it would be said of every line that is left
         report.take(group, answers)
         if group:
             progress(group[-1].number)
