@@ -85,21 +85,25 @@ def run_check(argv: Sequence[str], *, time_limit: float = TIME_LIMIT_SECONDS) ->
     """
     started_wall = time.time()
     started = time.monotonic()
-    try:
-        # Output goes to stderr: stdout belongs to the answer.
-        process = subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=2, start_new_session=os.name != "nt")
-    except (OSError, ValueError) as fault:
-        reason = fault.strerror if isinstance(fault, OSError) else str(fault)
-        raise Refused("E_USAGE", f"the check {argv[0]!r} cannot be started: {reason}") from None
     exit_status: int | None
+    process: subprocess.Popen[bytes] | None = None
+    # In force before the command is: whoever sees it run may end us.
     with leaving_in_order():
         try:
-            exit_status = process.wait(time_limit)
-        except subprocess.TimeoutExpired:
-            _kill_group(process)
-            exit_status = None
+            try:
+                # Output goes to stderr: stdout belongs to the answer.
+                process = subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=2, start_new_session=os.name != "nt")
+            except (OSError, ValueError) as fault:
+                reason = fault.strerror if isinstance(fault, OSError) else str(fault)
+                raise Refused("E_USAGE", f"the check {argv[0]!r} cannot be started: {reason}") from None
+            try:
+                exit_status = process.wait(time_limit)
+            except subprocess.TimeoutExpired:
+                _kill_group(process)
+                exit_status = None
         except BaseException:
-            _kill_group(process)
+            if process is not None:
+                _kill_group(process)
             raise
     seconds = time.monotonic() - started
     counts = _junit_counts(argv, started_wall)
