@@ -510,6 +510,7 @@ def test_what_a_person_closed_has_no_window(tmp_path: Path) -> None:
     store.append(Candidate("approve", PERSON, {"body": "fine", "commitment": commitment}))
     now[0] = START + timedelta(days=400)
     store.append(Candidate("reopen", PERSON, {"body": "not fine", "commitment": commitment}))
+    assert state_of(store, commitment) == "claimed"
 
 
 def test_a_tier_without_a_window_tells_none(tmp_path: Path) -> None:
