@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import sys
 from collections.abc import Sequence
 from typing import Any, Final
@@ -11,6 +10,7 @@ import click
 
 from troth import __version__
 from troth.cli.answer import drop_output, note, printable, tell_error
+from troth.cli.lazy import LazyTable
 from troth.core.errors import Defect, Refused, TrothError
 
 COMMANDS: Final[dict[str, tuple[str, str]]] = {
@@ -47,7 +47,7 @@ COMMANDS: Final[dict[str, tuple[str, str]]] = {
     "contract": ("troth.cli.contract", "Seal, check and show contracts."),
     "receipt": ("troth.cli.receipt", "Check and verify done receipts."),
     "deal": ("troth.cli.deal", "Check and show simulated deals (experimental, non-transfer)."),
-    "review": ("troth.cli.review", "Check reviews, show findings in the artifact, draw the machine."),
+    "review": ("troth.cli.review", "Have work reviewed, check each finding, decide what is left."),
     "checkpoint": ("troth.cli.checkpoint", "Sign, cosign and prove what a ledger is."),
     "key": ("troth.cli.key", "Make and show the keys that sign checkpoints."),
     "demo": ("troth.cli.demo", "Watch honest and dishonest agents being held to their word."),
@@ -59,27 +59,10 @@ DELETING: Final = ("delete", "del", "remove", "rm")
 """Wishes that are answered with what can be done instead."""
 
 
-class LazyGroup(click.Group):
-    """A group whose commands are imported when they are called, so that start-up stays light."""
+class LazyGroup(LazyTable):
+    """The commands of :data:`COMMANDS`."""
 
-    def list_commands(self, ctx: click.Context) -> list[str]:
-        """Return the names in the order of the table."""
-        return list(COMMANDS)
-
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """Import and return one command; the attribute is the name with ``_cmd`` behind it."""
-        entry = COMMANDS.get(cmd_name)
-        if entry is None:
-            return None
-        command = getattr(importlib.import_module(entry[0]), f"{cmd_name}_cmd")
-        if not isinstance(command, click.Command):
-            raise Defect("E_DEFECT", f"the table of commands names {cmd_name!r}, which is no command")
-        return command
-
-    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """List the commands from the table alone, importing nothing."""
-        with formatter.section("Commands"):
-            formatter.write_dl([(name, entry[1]) for name, entry in COMMANDS.items()])
+    table = COMMANDS
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
