@@ -1,7 +1,8 @@
 """K's work: the predicates of a checklist, judged on a disclosure (§4).
 
 An item is true, false, or ``None`` where it cannot be evaluated: an unknown predicate, parameters that are not as they
-must be, or a helper that is not at hand. One ``None`` makes the verdict inconclusive; it never passes.
+must be, or a helper that is not at hand. One ``None`` makes the verdict inconclusive; it never passes. Why an item is
+not true is told where there is more to tell than that.
 """
 
 from __future__ import annotations
@@ -15,11 +16,21 @@ from troth.deals.snapshots import canonical
 
 Ok: TypeAlias = bool | None
 Item: TypeAlias = Mapping[str, Any]
-ReceiptPredicate: TypeAlias = Callable[[Any, Item], Ok]
+
+
+class Told(NamedTuple):
+    """An answer with its reason, a sentence without its full stop."""
+
+    ok: Ok
+    why: str
+
+
+ReceiptPredicate: TypeAlias = Callable[[Any, Item], Ok | Told]
 """Judges an artifact that names a done receipt and its records, with the item; true only when the receipt verifies and
-its verdict is ``supported``."""
+its verdict is ``supported``. What cannot be evaluated may also be a ``ValueError`` with the reason."""
 Search: TypeAlias = Callable[[str, str], Ok]
-"""Tells whether a pattern is found in a text, in linear time; ``None`` for what is no pattern."""
+"""Tells whether a pattern is found in a text, in linear time; ``None`` or a ``ValueError`` with the reason for what
+cannot be searched."""
 
 
 class Helpers(NamedTuple):
@@ -97,20 +108,24 @@ def _json_equals(item: Item, disclosed: Disclosed, _: Helpers) -> Ok:
 
 def _claim_regex(item: Item, disclosed: Disclosed, helpers: Helpers) -> Ok:
     pattern = item.get("pattern")
-    if type(pattern) is not str or helpers.search is None:
+    if type(pattern) is not str:
         return None
+    if helpers.search is None:
+        raise ValueError("no linear-time engine for claim_regex is at hand")
     found = [helpers.search(pattern, claim) for claim in disclosed.claims] or [helpers.search(pattern, "") and False]
     return None if None in found else any(found)
 
 
-def _done_receipt(item: Item, disclosed: Disclosed, helpers: Helpers) -> Ok:
+def _done_receipt(item: Item, disclosed: Disclosed, helpers: Helpers) -> Ok | Told:
     found = _artifact(item, disclosed)
-    if found is None or helpers.done_receipt is None:
+    if found is None:
         return None
+    if helpers.done_receipt is None:
+        raise ValueError("nobody who reads done receipts is at hand")
     return False if found is _MISSING else helpers.done_receipt(found, item)
 
 
-PREDICATES: Final[dict[str, Callable[[Item, Disclosed, Helpers], Ok]]] = {
+PREDICATES: Final[dict[str, Callable[[Item, Disclosed, Helpers], Ok | Told]]] = {
     "artifact_present": _artifact_present,
     "claim_contains": _claim_contains,
     "artifact_sha256": _artifact_sha256,
@@ -122,14 +137,19 @@ PREDICATES: Final[dict[str, Callable[[Item, Disclosed, Helpers], Ok]]] = {
 
 
 class Judged(NamedTuple):
-    """The verdict's ``result`` and ``checklist_results``, in the offer's order."""
+    """The verdict's ``result`` and ``checklist_results``, in the offer's order; ``reasons`` of some items by id."""
 
     result: Literal["pass", "fail", "inconclusive"]
     results: tuple[tuple[str, Ok], ...]
+    reasons: tuple[tuple[str, str], ...] = ()
 
     def as_json(self) -> list[dict[str, Any]]:
         """Return ``checklist_results`` as a Verdict holds them."""
         return [{"id": name, "ok": ok} for name, ok in self.results]
+
+    def notes(self) -> str:
+        """Return the reasons as a Verdict's ``notes``."""
+        return "; ".join(f"{name}: {why}" for name, why in self.reasons)
 
 
 def judge(
@@ -137,18 +157,26 @@ def judge(
 ) -> Judged:
     """Judge a disclosure by its checklist alone (§4)."""
     disclosed = Disclosed(artifacts, claims)
-    results = tuple([(item["id"], _judge(item, disclosed, helpers)) for item in checklist])
+    told = [(item["id"], _judge(item, disclosed, helpers)) for item in checklist]
+    results = tuple([(name, one.ok) for name, one in told])
+    reasons = tuple([(name, one.why) for name, one in told if one.why and not one.ok])
     found = [ok for _, ok in results]
     if not found or None in found:
-        return Judged("inconclusive", results)
-    return Judged("pass" if all(found) else "fail", results)
+        return Judged("inconclusive", results, reasons)
+    return Judged("pass" if all(found) else "fail", results, reasons)
 
 
-def _judge(item: Item, disclosed: Disclosed, helpers: Helpers) -> Ok:
+def _judge(item: Item, disclosed: Disclosed, helpers: Helpers) -> Told:
     predicate = PREDICATES.get(item["predicate"])
     if predicate is None:
-        return None
+        return Told(None, "the predicate is not known here")
     try:
-        return predicate(item, disclosed, helpers)
-    except ValueError:
-        return None  # a value nested too deep to compare, a text that no UTF-8 carries
+        found = predicate(item, disclosed, helpers)
+    except UnicodeError:
+        return Told(None, "text that UTF-8 cannot carry")
+    except ValueError as fault:
+        return Told(None, str(fault))  # a value nested too deep to compare, or what a helper says
+    if type(found) is Told:
+        return found
+    assert found is None or type(found) is bool
+    return Told(found, "the item's parameters do not fit its predicate" if found is None else "")
