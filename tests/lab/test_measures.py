@@ -43,7 +43,9 @@ def test_values_add_up(left: list[int], right: list[int]) -> None:
         lambda: Mean(((1.0, 1), (1.0, 1))),
         lambda: Mean(((math.nan, 1),)),
         lambda: Mean(((math.inf, 1),)),
-        lambda: Criterion("a", "m", "==", 0.5, "s"),
+        lambda: Mean(((1.0, 1),), (2.0, 3.0)),
+        lambda: Criterion("F1", "a", "m", "==", 0.5, "must", "s"),
+        lambda: Criterion("F1", "a", "m", ">=", 0.5, "perhaps", "s"),
     ],
 )
 def test_what_is_no_count_is_refused(made: object) -> None:
@@ -54,6 +56,11 @@ def test_what_is_no_count_is_refused(made: object) -> None:
 def test_nothing_counted_is_a_measure_too() -> None:
     assert Rate(0, 0) + Rate(0, 0) == Rate(0, 0)
     assert Mean(()).n == Mean.of([]).n == Paired(0, 0, 0, 0).n == 0
+
+
+def test_bounds_stay_where_both_have_them() -> None:
+    assert (Mean.of([0], (0, 10)) + Mean.of([10], (0, 10))).bounds == (0, 10)
+    assert (Mean.of([0], (0, 10)) + Mean.of([10])).bounds is None
 
 
 def test_an_arm_finds_its_measures_by_name() -> None:

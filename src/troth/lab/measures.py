@@ -41,9 +41,13 @@ class Rate:
 
 @dataclass(frozen=True, slots=True)
 class Mean:
-    """Values of independent deals, each distinct one with how often it came, ascending: ``((value, count), …)``."""
+    """Values of independent deals, each distinct one with how often it came, ascending: ``((value, count), …)``.
+
+    ``bounds`` are the least and the greatest value that a deal can have, where they are known (points at stake).
+    """
 
     counts: tuple[tuple[float, int], ...]
+    bounds: tuple[float, float] | None = None
 
     def __post_init__(self) -> None:
         _counts(*(count for _, count in self.counts))
@@ -52,16 +56,19 @@ class Mean:
             raise ValueError("a value is no finite number")
         if any(left >= right for left, right in pairwise(values)):
             raise ValueError("values are not ascending and distinct")
+        if self.bounds is not None and values and not self.bounds[0] <= values[0] <= values[-1] <= self.bounds[1]:
+            raise ValueError("a value is out of its bounds")
 
     def __add__(self, other: Mean) -> Mean:
         total: Counter[float] = Counter(dict(self.counts))
         total.update(dict(other.counts))
-        return Mean(tuple(sorted(total.items())))
+        known = self.bounds is not None and self.bounds == other.bounds
+        return Mean(tuple(sorted(total.items())), self.bounds if known else None)
 
     @classmethod
-    def of(cls, values: Iterable[float]) -> Mean:
+    def of(cls, values: Iterable[float], bounds: tuple[float, float] | None = None) -> Mean:
         """Count values."""
-        return cls(tuple(sorted(Counter(values).items())))
+        return cls(tuple(sorted(Counter(values).items())), bounds)
 
     @property
     def n(self) -> int:
@@ -182,21 +189,46 @@ class Reference:
 
 @dataclass(frozen=True, slots=True)
 class Criterion:
-    """One line of a falsification rule, fixed before the run: a bound for ``measure`` of ``arm``.
+    """One line of a falsification rule: a bound that a measure of one arm of one suite is held to.
 
-    ``sense`` is ``>=`` (it must be at least ``bound``) or ``<=`` (at most).
-    What an interval makes of it: :mod:`troth.lab.falsification`.
+    Attributes:
+        suite, arm, measure: whose value.
+        sense: ``>=`` (it must be at least ``bound``) or ``<=`` (at most).
+        bound: in the measure's unit.
+        grade: ``must`` (a template that misses it is retired) or ``should`` (it is revised).
+        sentence: why it matters, for people.
     """
 
+    suite: str
     arm: str
     measure: str
     sense: str
     bound: float
+    grade: str
     sentence: str
 
     def __post_init__(self) -> None:
         if self.sense not in (">=", "<="):
             raise ValueError(f"a criterion's sense is >= or <=, not {self.sense}")
+        if self.grade not in ("must", "should"):
+            raise ValueError(f"a criterion's grade is must or should, not {self.grade}")
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """The falsification rule of a template (source §7 C9), fixed in the configuration before the run.
+
+    Attributes:
+        criteria: what the template is held to, over all suites.
+        confidence: of all its intervals together (Bonferroni: each has ``1 - (1 - confidence) / criteria``).
+        least: with fewer deals in an arm nothing is decided about it.
+        source: where it stands (``built in``, or the configuration's name).
+    """
+
+    criteria: tuple[Criterion, ...]
+    confidence: float = 0.95
+    least: int = 100
+    source: str = "built in"
 
 
 @dataclass(frozen=True, slots=True)
@@ -214,7 +246,7 @@ class Report:
         arms: the conditions, in the order in which they are shown.
         comparisons: what is compared; all of a report are one family for the correction.
         references: ranges from other settings.
-        criteria: the falsification rule, or nothing when the suite has none.
+        rule: the falsification rule as it stood before the run, or nothing when none was given.
         axis: what :attr:`Arm.dose` counts, with its unit.
         findings: further sentences about what was seen, each true of every deal of the run or with its count.
     """
@@ -229,7 +261,7 @@ class Report:
     arms: tuple[Arm, ...]
     comparisons: tuple[Comparison, ...] = ()
     references: tuple[Reference, ...] = ()
-    criteria: tuple[Criterion, ...] = ()
+    rule: Rule | None = None
     axis: str | None = None
     findings: tuple[str, ...] = field(default=())
 
