@@ -29,6 +29,9 @@ CODES: Final[dict[str, str]] = {
     "E_STORE_LOST": "The database cannot be reached, or the connection broke; nothing was recorded, so try again.",
     "E_OUTCOME_UNKNOWN": "The connection broke during a COMMIT and the database cannot be asked what became of it; "
     "look with `troth log` before you try again.",
-    "E_BUSY": "Another writer has held the ledger for ten seconds; try again.",
+    "E_REVIEW_UNKNOWN": "There is no review of that name; `troth review list` names them.",
+    "E_REVIEW_FILE": "A review's folder has no such file.",
+    "E_REVIEW_UNREADABLE": "A file of a review's folder is not what was written there.",
+    "E_BUSY": "Somebody else has held the ledger, or the review, for ten seconds; try again.",
 }
 """Code -> sentence. The protocol's own codes stand in :mod:`troth.ledger.codes`."""
