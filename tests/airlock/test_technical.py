@@ -13,8 +13,8 @@ import pytest
 
 from support.airlock import PERSON, captured, committed, failing, one_tier, run_folder, shown, submit, validations
 from support.airlock import workspace as made
+from troth.airlock.pinned import PRODUCERS
 from troth.airlock.validating import Airlock, Report
-from troth.airlock.validators import PRODUCERS
 from troth.ledger.operations import Candidate
 from troth.observer import grade, records
 from troth.stores.jsonl import JsonlStore

@@ -7,14 +7,14 @@ answers stands in :mod:`troth.airlock.tiers`.
 from __future__ import annotations
 
 import json
-import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
+from troth.airlock.pinned import NotSo, decided, examined, is_run, short
 from troth.airlock.tiers import Result
 from troth.core.digests import sha256_hex
-from troth.core.errors import Refused, TrothError
+from troth.core.errors import TrothError
 from troth.core.words import printable
 
 if TYPE_CHECKING:
@@ -24,13 +24,6 @@ if TYPE_CHECKING:
 
 MAX_REASON: Final = 400
 """Characters of a reason."""
-
-PRODUCERS: Final[Mapping[str, str]] = {
-    "observation": "troth-observer",
-    "tree": "troth-observer",
-    "grade": "troth-verifier",
-}
-"""Who makes the records of a run here: the observer's and the grader's own names, on systems that lack them too."""
 
 SEVERE: Final = frozenset({"high", "critical"})
 """Severities of a finding that stand in the way of ``safety`` while accepted and not resolved."""
@@ -65,12 +58,6 @@ class Validator(Protocol):
 
 # --- technical -----------------------------------------------------------------------------------------------------
 
-_RUN: Final = re.compile(r"run_[0-9a-z]{8,64}\Z")
-
-
-class _NotSo(Exception):
-    """Why a receipt does not carry a submission; becomes a reason."""
-
 
 def technical(submitted: Submitted) -> Result:
     """Pass when the evidence names a done receipt that verifies with verdict ``supported`` ([D42]).
@@ -82,12 +69,12 @@ def technical(submitted: Submitted) -> Result:
     try:
         run, digest = _named_run(submitted.evidence_row)
         found = _verified(submitted, run, digest)
-    except _NotSo as why:
+    except NotSo as why:
         return Result("technical", "failed", str(why))
     assert found.done is not None
     facts = {"run": run, "receipt_sha256": digest, "done": found.done.as_json()}
     if found.done.decision != "supported":
-        return Result("technical", "failed", f"the receipt of {run} says {_decision(found)}", facts)
+        return Result("technical", "failed", f"the receipt of {run} says {decided(found)}", facts)
     return Result("technical", "passed", f"the receipt of {run} verifies: supported", facts)
 
 
@@ -98,89 +85,28 @@ def _named_run(row: Mapping[str, Any]) -> tuple[str, str]:
     meta = meta if isinstance(meta, Mapping) else {}
     run, digest = meta.get("run"), meta.get("receipt_sha256")
     if "receipt" not in meta:
-        raise _NotSo("the evidence names no done receipt")
+        raise NotSo("the evidence names no done receipt")
     # The folder follows from the run's id alone, so that no row can lead elsewhere.
-    if not isinstance(run, str) or _RUN.match(run) is None or meta["receipt"] != f".mentu/runs/{run}/receipt.json":
-        raise _NotSo("the evidence names a receipt that is not in the folder of a run of this workspace")
+    if not is_run(run) or meta["receipt"] != f".mentu/runs/{run}/receipt.json":
+        raise NotSo("the evidence names a receipt that is not in the folder of a run of this workspace")
     if not isinstance(digest, str):
-        raise _NotSo("the evidence does not say which receipt it means: receipt_sha256 is missing")
+        raise NotSo("the evidence does not say which receipt it means: receipt_sha256 is missing")
     return run, digest
 
 
 def _verified(submitted: Submitted, run: str, digest: str) -> Examination:
-    from troth.receipts.kinds import Broken
-    from troth.receipts.member import RECEIPT_FILE, MappingMember, OverlaidMember, ReadFault
-    from troth.receipts.pinning import ConsumerPins, consumer_files
-    from troth.receipts.policy import POLICY_FILES
-    from troth.receipts.reader import MemberReader
-    from troth.receipts.reasons import sentence
-    from troth.receipts.verify import examine
-    from troth.stores.members import FolderMember
-
     if submitted.workspace is None:
-        raise _NotSo("this ledger stands in no workspace, so no run's folder can be read")
+        raise NotSo("this ledger stands in no workspace, so no run's folder can be read")
     if submitted.rejected_by is not None:
-        raise _NotSo(f"the evidence is from before {submitted.rejected_by} reopened the commitment; run it again")
-    folder = submitted.workspace.folder / "runs" / run
-    if folder.is_symlink():
-        raise _NotSo(f"the folder of {run} is a symbolic link")
-    try:
-        # One reader for everything: the bytes that were digested are the bytes that are judged.
-        once = MemberReader(FolderMember(folder))
-        receipt = once.read(RECEIPT_FILE)
-    except ReadFault as fault:
-        raise _NotSo(f"the receipt of {run} cannot be read: {fault.message}") from None
-    except Refused:
-        raise _NotSo(f"the folder of {run} is not there, so nothing can be verified") from None
-    if receipt is None:
-        raise _NotSo(f"the folder of {run} holds no receipt")
-    if sha256_hex(receipt) != digest:
-        raise _NotSo(f"the receipt of {run} is not the one that was captured: its digest differs")
-    pins = ConsumerPins(
-        observed_party=submitted.actor,
-        producers=PRODUCERS,
+        raise NotSo(f"the evidence is from before {submitted.rejected_by} reopened the commitment; run it again")
+    return examined(
+        submitted.workspace.folder / "runs" / run,
+        run,
+        digest,
         claim_id=submitted.commitment,
-        invocation_id=run,
+        observed_party=submitted.actor,
+        what="this commitment",
     )
-    try:
-        ours = consumer_files(once, pins)
-    except Broken as fault:
-        raise _NotSo(f"the records of {run} cannot be judged: {_sentence(sentence, fault.code)}") from None
-    found = examine(OverlaidMember(once, MappingMember(ours), frozenset(POLICY_FILES)))
-    if "refused" in found.result or found.result["receipt"]["verdict"] != "valid":
-        # Under our own pins a record about something else shows as a check that comes out otherwise.
-        other = _other_claim(once, submitted, run)
-        raise _NotSo(other or f"the receipt of {run} does not verify: {_sentence(sentence, found.code or '')}")
-    predicate = (found.receipt or {})["predicate"]
-    if (predicate["claim_id"], predicate["invocation_id"]) != (submitted.commitment, run):
-        raise _NotSo(f"the receipt of {run} is about {_short(predicate['claim_id'])}, not about this commitment")
-    return found
-
-
-def _other_claim(reader: Any, submitted: Submitted, run: str) -> str | None:
-    """Say it when the records of a run speak of another commitment or run."""
-    try:
-        record = reader.record("observation", "observation.json")
-    except (Refused, LookupError):
-        return None
-    if record["claim_id"] != submitted.commitment:
-        return f"the records of {run} are about {_short(record['claim_id'])}, not about this commitment"
-    if record["invocation_id"] != run:
-        return f"the records in the folder of {run} are those of {_short(record['invocation_id'])}"
-    return None
-
-
-def _sentence(sentence: Callable[[str], str], code: str) -> str:
-    return f"{code}: {sentence(code)}".rstrip(".")
-
-
-def _decision(found: Examination) -> str:
-    assert found.done is not None
-    return f"{found.done.decision.replace('_', ' ')} ({found.done.reason})"
-
-
-def _short(value: Any) -> str:
-    return printable(str(value), 80)
 
 
 # --- safety --------------------------------------------------------------------------------------------------------
@@ -236,17 +162,17 @@ def safety(submitted: Submitted, finder: ReviewFinder) -> Result:
         return Result("safety", "failed", "the submission does not say which revision was reviewed (meta.artifact)")
     found = finder.find(named, submitted)
     if found is None or found.review != named:
-        return Result("safety", "failed", f"no review is on record under the name {_short(named)}")
+        return Result("safety", "failed", f"no review is on record under the name {short(named)}")
     facts = {"review": found.review, "artifact": found.artifact, "outcome": found.outcome}
     if found.artifact != artifact:
-        return Result("safety", "failed", f"the review {_short(named)} is of another revision", facts)
+        return Result("safety", "failed", f"the review {short(named)} is of another revision", facts)
     if found.outcome != "converged":
-        return Result("safety", "failed", f"the review {_short(named)} is {_short(found.outcome)}", facts)
+        return Result("safety", "failed", f"the review {short(named)} is {short(found.outcome)}", facts)
     severe = [one.id for one in found.findings if one.severity in SEVERE and one.state == "accepted"]
     if severe:
-        shown = ", ".join(map(_short, severe[:5])) + (f" and {len(severe) - 5} more" if len(severe) > 5 else "")
+        shown = ", ".join(map(short, severe[:5])) + (f" and {len(severe) - 5} more" if len(severe) > 5 else "")
         return Result("safety", "failed", f"severe findings are accepted and not resolved: {shown}", facts)
-    return Result("safety", "passed", f"the review {_short(named)} converged", facts)
+    return Result("safety", "passed", f"the review {short(named)} converged", facts)
 
 
 # --- intent --------------------------------------------------------------------------------------------------------
@@ -287,7 +213,7 @@ def command(name: str, argv: Sequence[str], *, sandboxed: bool = False) -> Valid
 
 
 def _unknown(name: str) -> Validator:
-    reason = f"no validator is called {_short(name)}: map it to a command in config.yaml (validators)"
+    reason = f"no validator is called {short(name)}: map it to a command in config.yaml (validators)"
     return lambda submitted: Result(name, "failed", reason)
 
 

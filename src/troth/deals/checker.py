@@ -51,6 +51,12 @@ class Disclosed(NamedTuple):
     claims: Sequence[str]
 
 
+def artifact_of(item: Item, artifacts: Mapping[str, Any]) -> Any:
+    """Return the artifact that an item's dotted ``path`` leads to; ``None`` when it leads to none."""
+    found = _artifact(item, Disclosed(artifacts, ()))
+    return None if found is _MISSING else found
+
+
 def _artifact(item: Item, disclosed: Disclosed) -> Any:
     """Return the artifact that the item's dotted ``path`` leads to; ``None`` for no path, ``_MISSING`` for nothing."""
     path = item.get("path")

@@ -64,5 +64,7 @@ MODES: Final[dict[str, str]] = {
 
 CODES: Final[dict[str, str]] = {
     "E_TRANSCRIPT_UNREADABLE": "The file cannot be read as JSON Lines in UTF-8: one JSON value on each line.",
+    "E_DEAL_UNKNOWN": "The transcript holds no such deal, or does not say by itself which one is meant.",
+    "E_DEAL_STATE": "The deal is in a state in which this cannot be said.",
 }
 """Refusals of the program where deals are read."""

@@ -181,6 +181,10 @@ class Run:
             if deal.due == due:  # else an older timer of that deal
                 self._close(deal, TIMERS[deal.state].to, "refund", due, by_timer=True)  # type: ignore[index]  # open, so in the table
 
+    def is_used(self, msg_id: str) -> bool:
+        """Tell whether a message used up this id."""
+        return msg_id in self._seen
+
     def exhaust(self) -> None:
         """Close every open deal because the run's budget of steps ran out (§3 invariant 4)."""
         for deal in self.deals.values():

@@ -35,6 +35,13 @@ class Scribe:
         self.lines: list[bytes] = []
         self._count = 0
 
+    @classmethod
+    def after(cls, run: Run) -> Scribe:
+        """Return a scribe who goes on where a run stands whose lines others wrote; ids that are used up are passed."""
+        scribe = cls(run.clocks)
+        scribe.run = run
+        return scribe
+
     def say(self, step: int, sender: str, kind: str, body: Mapping[str, Any]) -> dict[str, Any]:
         """Write one message, let the run take it as the reader reads it, and return it.
 
@@ -48,6 +55,8 @@ class Scribe:
             Refused: the step's instant has no writing.
         """
         self._count += 1
+        while self.run.is_used(f"msg_{self._count}"):
+            self._count += 1
         message = {
             "msg_id": f"msg_{self._count}",
             "ts": instant_of(step),
