@@ -185,8 +185,9 @@ def test_a_review_that_is_not_valid_is_nothing_to_be_held_against() -> None:
 
 
 def test_the_record_of_decisions() -> None:
-    assert read_decisions(b'{"finding_id": "F001"}\n{"finding_id": "F002", "ruling": "x"}\n') == {"F001", "F002"}
-    assert read_decisions(b"") == frozenset()
+    lines = b'{"finding_id": "F001"}\n{"finding_id": "F002", "ruling": "x"}\n{"finding_id": "F002", "ruling": "y"}\n'
+    assert read_decisions(lines) == {"F001": {"finding_id": "F001"}, "F002": {"finding_id": "F002", "ruling": "y"}}
+    assert read_decisions(b"") == {}
     for bad in (b"{}\n", b'{"finding_id": 1}', b'\n{"finding_id": "F001"}', b"[]"):
         with pytest.raises(Refused) as refused:
             read_decisions(bad)

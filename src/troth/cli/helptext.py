@@ -76,6 +76,7 @@ _TABLES: Final[tuple[tuple[str, str, str], ...]] = (
     ("Codes of reviews", "troth.review.reader", "CODES"),
     ("Codes of the reconciliation of a review", "troth.review.machine", "CODES"),
     ("Codes of a run of a review", "troth.review.run", "CODES"),
+    ("Codes of the decisions on a review", "troth.review.decisions", "CODES"),
     ("Codes of the ledger's store", "troth.stores.codes", "CODES"),
     ("Codes of knowledge bundles", "troth.knowledge.codes", "CODES"),
     ("Errors of a knowledge bundle", "troth.knowledge.codes", "ERRORS"),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Set
+from collections.abc import Iterator, Mapping, Set
 from typing import Any, Final
 
 from troth.review.anchors import resolve
@@ -11,6 +11,9 @@ from troth.review.artifact import Artifact
 from troth.review.relations import evidence_of
 from troth.review.shapes import Kind
 from troth.review.structure import Findings, Path, path_text
+
+Decided = Set[str] | Mapping[str, Mapping[str, Any]]
+"""What is known of a run's record of decisions: the findings it has lines about, or those lines too."""
 
 _NEEDS: Final = "needs the artifact, which was not given"
 
@@ -154,12 +157,14 @@ def _cover(value: Any, review: Any, findings: Findings) -> None:
         findings.relate("finding-coverage", (where,), f"nothing is said of {', '.join(missing)}")
 
 
-def check_decisions(value: Any, decided: Set[str] | None, findings: Findings) -> Iterator[Unchecked]:
+def check_decisions(value: Any, decided: Decided | None, findings: Findings) -> Iterator[Unchecked]:
     """Ask of each item that an operator decided whether the run's record has its line (§8).
 
     Args:
         value: the reconciliation.
-        decided: ids of the findings that have a line in the record, or ``None`` where no record was given.
+        decided: ids of the findings that have a line in the record, or those lines by id, the newest of each; ``None``
+            where no record was given. Of a line that has them, the question must be the item's and the ruling stand in
+            its resolution: a line about something else is not its line.
         findings: takes the violations.
     """
     if not findings.usable(("items",)):
@@ -174,3 +179,14 @@ def check_decisions(value: Any, decided: Set[str] | None, findings: Findings) ->
             yield Unchecked("operator-decision-recorded", place, "needs the run's record, which was not given")
         elif item["finding_id"] not in decided:
             findings.relate("operator-decision-recorded", place, f"no line tells who decided {item['finding_id']}")
+        elif isinstance(decided, Mapping) and findings.sound(place) and not _tells(decided[item["finding_id"]], item):
+            findings.relate(
+                "operator-decision-recorded", place, f"the line about {item['finding_id']} tells another decision"
+            )
+
+
+def _tells(line: Mapping[str, Any], item: dict[str, Any]) -> bool:
+    question, ruling = line.get("question"), line.get("ruling")
+    return (question is None or question == item["escalation"].get("operator_question")) and (
+        ruling is None or (isinstance(ruling, str) and item.get("resolution", "").startswith(ruling))
+    )

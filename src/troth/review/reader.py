@@ -154,8 +154,8 @@ def _report_repeated(value: Any, findings: Findings) -> None:
             waiting += [((*path, number), inner) for number, inner in enumerate(part)]
 
 
-def read_decisions(data: bytes) -> frozenset[str]:
-    """Return the ids of the findings that a run's record of decisions has a line for (§8).
+def read_decisions(data: bytes) -> dict[str, dict[str, Any]]:
+    """Return finding id -> its newest line, of a run's record of decisions (§8).
 
     Args:
         data: JSON Lines, each an object with at least ``finding_id``.
@@ -163,7 +163,7 @@ def read_decisions(data: bytes) -> frozenset[str]:
     Raises:
         Refused: ``E_DECISIONS_UNREADABLE`` with the line.
     """
-    found = set()
+    found = {}
     for number, line in enumerate(data.removesuffix(b"\n").split(b"\n"), 1):
         if not line and not data:
             continue
@@ -173,8 +173,8 @@ def read_decisions(data: bytes) -> frozenset[str]:
             raise _bad_decision(number, fault.message) from None
         if not isinstance(value, dict) or not isinstance(value.get("finding_id"), str):
             raise _bad_decision(number, "no object with a finding_id")
-        found.add(value["finding_id"])
-    return frozenset(found)
+        found[value["finding_id"]] = value
+    return found
 
 
 def _bad_decision(line: int, message: str) -> Refused:

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Set
 from dataclasses import dataclass
 from typing import Any, Literal
 
 from troth.core.errors import Refused
-from troth.review.against import Unchecked, check_anchors, check_decisions, check_review, check_revision
+from troth.review.against import Decided, Unchecked, check_anchors, check_decisions, check_review, check_revision
 from troth.review.artifact import Artifact
 from troth.review.reader import read, unfit
 from troth.review.relations import relate
@@ -50,7 +49,7 @@ def validate(
     published: bool = False,
     artifact: Artifact | None = None,
     review: Any = None,
-    decided: Set[str] | None = None,
+    decided: Decided | None = None,
 ) -> Report:
     """Validate the bytes of a document.
 
@@ -61,7 +60,7 @@ def validate(
             against artifact, review or record.
         artifact: rules that need it are applied when it is given.
         review: the value of the valid review that a reconciliation is about (:func:`read_review`).
-        decided: ids of the findings whose decision by the operator stands in the run's record.
+        decided: the findings whose decision by the operator stands in the run's record, perhaps with its newest line.
 
     Raises:
         Refused: ``E_REVIEW_KIND``, ``E_REVIEW_TOO_LARGE``.
