@@ -86,6 +86,8 @@ _TABLES: Final[tuple[tuple[str, str, str], ...]] = (
     ("Events of a deal's log", "troth.deals.codes", "EVENTS"),
     ("Ends of a deal", "troth.deals.codes", "ENDS"),
     ("Breaches of a deal", "troth.deals.codes", "MODES"),
+    ("Codes of policies of deals", "troth.lab.policies", "CODES"),
+    ("Codes of played deals", "troth.lab.playing", "CODES"),
     ("Codes of transcripts of deals", "troth.deals.codes", "CODES"),
     ("Codes of transcripts as files", "troth.stores.transcripts", "CODES"),
     ("Refusals of planning deals", "troth.lab.power", "CODES"),
