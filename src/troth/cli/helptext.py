@@ -78,6 +78,7 @@ _TABLES: Final[tuple[tuple[str, str, str], ...]] = (
     ("Codes of a run of a review", "troth.review.run", "CODES"),
     ("Codes of the decisions on a review", "troth.review.decisions", "CODES"),
     ("Codes of reviewers and how they are reached", "troth.backends.codes", "CODES"),
+    ("Codes of panels and chunks", "troth.review.panel", "CODES"),
     ("Codes of the ledger's store", "troth.stores.codes", "CODES"),
     ("Codes of knowledge bundles", "troth.knowledge.codes", "CODES"),
     ("Errors of a knowledge bundle", "troth.knowledge.codes", "ERRORS"),

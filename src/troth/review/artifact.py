@@ -103,9 +103,7 @@ class Artifact:
         members = list(self.members.values())
         if len(members) == 1:
             return members[0].data
-        return b"".join(
-            f"--- impasse-file {len(member.data)} {member.path}\n".encode() + member.data + b"\n" for member in members
-        )
+        return b"".join(_header(member.path, len(member.data)) + member.data + b"\n" for member in members)
 
     @cached_property
     def digest(self) -> str:
@@ -116,6 +114,15 @@ class Artifact:
     def revision(self) -> dict[str, str]:
         """The revision as documents state it."""
         return {"algorithm": "sha256", "value": self.digest}
+
+
+def _header(path: str, size: int) -> bytes:
+    return f"--- impasse-file {size} {path}\n".encode()
+
+
+def framed_size(path: str, size: int) -> int:
+    """Return how many bytes a member of ``size`` bytes takes in the payload of several (§2)."""
+    return len(_header(path, size)) + size + 1
 
 
 def _is_utf8(text: str) -> bool:

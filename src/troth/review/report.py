@@ -15,6 +15,7 @@ from troth.core.words import printable
 from troth.review.artifact import Artifact
 from troth.review.context import Passage, shown
 from troth.review.formats import heard
+from troth.review.panel import held_in
 from troth.review.run import ENDS
 
 MAX_TEXT: Final = 4000
@@ -357,12 +358,11 @@ def _decision(line: Mapping[str, Any]) -> Step:
 
 def _breadth(review: Mapping[str, Any], finding_id: str) -> str | None:
     """Return how many of a panel raised a finding; that is breadth and proves nothing (§12)."""
-    held = review.get("extensions", {}).get("panel")
-    try:
-        seats = held["breadth"][finding_id]
-        return f"raised by {int(seats['reviewers'])} of {int(seats['of'])} reviewers; agreement is breadth, not proof"
-    except (TypeError, KeyError, ValueError):
+    held = held_in(review, "panel", "breadth")
+    seats = held.get(finding_id) if isinstance(held, Mapping) else None
+    if not isinstance(seats, Mapping):
         return None
+    return _clean(f"raised by {seats.get('reviewers')} of {seats.get('of')} reviewers; {seats.get('means')}", 300)
 
 
 def _maybe(text: str | None) -> str | None:

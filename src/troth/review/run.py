@@ -12,6 +12,7 @@ from troth.core.strictjson import JsonFault, Limits, loads
 from troth.review.artifact import Artifact
 from troth.review.formats import instant
 from troth.review.machine import PERSISTED, Bounds, Case, Spent, labelled, moved, opened, replied, verified
+from troth.review.panel import unreviewed as left_out
 from troth.review.shapes import FAILURE_CODES
 from troth.review.validate import validate
 
@@ -224,7 +225,8 @@ def result(
         run: the run.
         reconciliation_id: the document's id.
         failure: what failed, with one of the nine codes; it makes the outcome ``failed``.
-        unreviewed: parts of the artifact that were not looked at, each as a sentence for ``limitations``.
+        unreviewed: parts of the artifact that were not looked at, each as a sentence for ``limitations``; seats of a
+            panel and chunks that failed are told without it.
         started_at: first instant, RFC 3339.
         completed_at: last instant, RFC 3339.
 
@@ -233,6 +235,7 @@ def result(
     """
     if failure is not None and failure["code"] not in FAILURE_CODES:
         raise ValueError(failure["code"])
+    unreviewed = [*left_out(run.review), *unreviewed]
     limits = [*run.review.get("limitations", ()), *unreviewed]
     undone = bool(unreviewed)
     if run.review["assessment"] == "unable_to_assess":
