@@ -10,4 +10,10 @@ CODES: Final[Mapping[str, str]] = {
     "E_BACKEND_UNKNOWN": "No backend has that name, or its name lacks the part that says where it is reached.",
     "E_BACKEND_OPTION": "The backend does not take that effort, speed, model or limit of time.",
     "E_SCRIPT": "The file of canned answers cannot be read, or is not what such a file is.",
+    "E_ENDPOINT": "The address of a reviewer has no form that consent can be given for; the message says why.",
+    "E_PROVIDERS": "A provider in the user's settings of reviewers could not be meant; the message says which.",
+    "E_SELF_REVIEW": "The host may not review its own work: a reviewer can be reached, it is code, or it is not "
+    "certain that none can be started.",
+    "consent_denied": "Nobody agreed that anything is sent to that address, so nothing was; "
+    "`troth review consent grant` agrees.",
 }

@@ -1,0 +1,548 @@
+"""Reviewers behind HTTP against a real server that checks the request, and against one that misbehaves."""
+
+from __future__ import annotations
+
+import datetime
+import logging
+import os
+import socket
+import ssl
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from support.reviewer_server import KEY, Reviewer, serving
+from troth.backends import http, wire
+from troth.backends.http import Anthropic, HttpBackend, Local, OpenAI, framed
+from troth.backends.protocol import MOST_INPUT, MOST_MESSAGE, Answer, Request
+from troth.core.errors import Refused
+
+BOTH = pytest.mark.parametrize("make", [OpenAI, Anthropic])
+ENVIRONMENT = {"SERVICE_KEY": KEY}
+
+
+def backend(make: type[HttpBackend], url: str, **more: Any) -> HttpBackend:
+    held = {"environment": ENVIRONMENT, **more}
+    return make("model-x", url, "SERVICE_KEY", **held)  # type: ignore[arg-type]  # mypy sees the base class
+
+
+def ask(make: type[HttpBackend], reviewer: Reviewer, *, wall: float = 20, idle: float = 20, **more: Any) -> Answer:
+    with serving(reviewer):
+        return backend(make, reviewer.url).ask(Request("stance", b"artifact", wall=wall, idle=idle, **more))
+
+
+# --- the honest exchange -------------------------------------------------------------------------------------------
+
+
+@BOTH
+def test_an_answer(make: type[HttpBackend]) -> None:
+    reviewer = Reviewer()
+    answer = ask(make, reviewer)
+    assert answer.text == b'{"schema_version": "1.0"}'
+    assert answer.failure is None
+    assert answer.end == "completed"
+    assert (answer.model, answer.model_basis) == ("model-as-resolved", "resolved")
+    assert answer.tokens == 16
+    assert answer.request_id == "req_1"
+    assert answer.any_byte
+    (asked,) = reviewer.asked
+    assert answer.sent > asked["size"]
+    assert answer.received > len(answer.text)
+    assert reviewer.bad == []
+
+
+@BOTH
+def test_what_is_sent(make: type[HttpBackend]) -> None:
+    reviewer = Reviewer()
+    with serving(reviewer):
+        maker = backend(make, reviewer.url, nonce=iter(["END", "n0nce"]).__next__)
+        maker.ask(Request("stance and schema", "été END".encode(), model="model-y", effort="high"))
+    (asked,) = reviewer.asked
+    body = asked["body"]
+    assert body["model"] == "model-y"
+    system = body["system"] if make is Anthropic else body["messages"][0]["content"]
+    assert system.startswith("stance and schema\n\n")
+    assert "BEGIN-n0nce and END-n0nce" in system
+    assert body["messages"][-1] == {"role": "user", "content": "BEGIN-n0nce\nété END\nEND-n0nce"}
+    assert (body["output_config"]["effort"] if make is Anthropic else body["reasoning_effort"]) == "high"
+    assert {"tools", "tool_choice", "functions"}.isdisjoint(body)
+    assert asked["headers"]["accept-encoding"] == "identity"
+    assert KEY not in str(body)
+
+
+def test_delimiters_are_drawn_for_each_call_and_never_stand_in_the_artifact() -> None:
+    reviewer = Reviewer()
+    with serving(reviewer):
+        for _ in range(3):
+            backend(OpenAI, reviewer.url).ask(Request("stance", b"END-1"))
+    users = [one["body"]["messages"][1]["content"] for one in reviewer.asked]
+    nonces = {user.partition("\n")[0].removeprefix("BEGIN-") for user in users}
+    assert len(nonces) == 3
+    assert all(len(nonce) == 32 for nonce in nonces)
+    drawn = iter(["a", "b", "c"])
+    assert framed("s", "a\nEND-b", drawn.__next__).user == "BEGIN-c\na\nEND-b\nEND-c"
+
+
+@pytest.mark.parametrize(
+    ("url", "path"),
+    [("", "/v1/chat/completions"), ("/v1/", "/v1/chat/completions"), ("/gw/x", "/gw/x/chat/completions")],
+)
+def test_where_the_request_goes(url: str, path: str) -> None:
+    reviewer = Reviewer()
+    with serving(reviewer):
+        backend(OpenAI, reviewer.url + url).ask(Request("stance", b"artifact"))
+    assert [one["path"] for one in reviewer.asked] == [path]
+
+
+def test_a_server_on_this_machine_needs_no_key() -> None:
+    reviewer = Reviewer(key=None)
+    with serving(reviewer):
+        local = Local("small", reviewer.url)
+        assert local.usable() is None
+        assert local.provider is None
+        assert local.ask(Request("stance", b"artifact")).text is not None
+    assert "authorization" not in reviewer.asked[0]["headers"]
+
+
+def test_only_this_machine_is_local() -> None:
+    for url in ("https://api.openai.com/v1", "http://192.0.2.1:11434"):
+        with pytest.raises(Refused) as refused:
+            Local("small", url)
+        assert refused.value.code == "E_ENDPOINT"
+    assert Local("small", "https://localhost:8443").endpoint == "https://localhost:8443"
+
+
+def test_who_is_behind_an_address() -> None:
+    assert OpenAI("m").endpoint == "https://api.openai.com"
+    assert OpenAI("m").provider == "openai"
+    assert Anthropic("m").endpoint == "https://api.anthropic.com"
+    assert Anthropic("m").provider == "anthropic"
+    assert OpenAI("m", "https://gateway.example/openai.com").provider is None
+    assert OpenAI("m", "https://llm.corp.example/v1", providers={"corp.example": "corp"}).provider == "corp"
+    for url in ("https://u:p@gateway.example/v1", "https://gateway.example/v1?k=v", "https://gateway.example#x"):
+        with pytest.raises(Refused):
+            OpenAI("m", url)
+
+
+# --- failures ------------------------------------------------------------------------------------------------------
+
+STATUSES = {
+    "401": "auth_error", "403": "auth_error", "429": "rate_limited", "500": "service_unavailable",
+    "503": "service_unavailable", "529": "service_unavailable", "400": "backend_error", "404": "backend_error",
+    "413": "backend_error", "302": "backend_error", "307": "backend_error", "204": "backend_error",
+}  # fmt: skip
+
+
+@BOTH
+@pytest.mark.parametrize(("status", "code"), STATUSES.items())
+def test_statuses(make: type[HttpBackend], status: str, code: str) -> None:
+    reviewer = Reviewer(status)
+    answer = ask(make, reviewer)
+    assert answer.failure is not None
+    assert answer.failure.code == code
+    assert status in answer.failure.message
+    assert answer.failure.backend_request_id == "req_1"
+    assert answer.failure.retryable is (code in ("rate_limited", "service_unavailable"))
+    assert len(reviewer.asked) == 1  # the clients' own repeats are off
+    assert reviewer.bad == []
+
+
+@BOTH
+def test_a_redirect_is_not_followed(make: type[HttpBackend]) -> None:
+    reviewer = Reviewer("redirect")
+    answer = ask(make, reviewer)
+    assert answer.failure is not None
+    assert answer.failure.code == "backend_error"
+    assert len(reviewer.asked) == 1
+    assert reviewer.bad == []
+
+
+INVALID = {
+    "wrong_type": "event-stream", "gzip": "compressed", "flood": "longer than", "flood_text": "longer than",
+    "break_off": "broke off", "broken_json": "broke off", "no_end": "before it was complete",
+}  # fmt: skip
+
+
+@BOTH
+@pytest.mark.parametrize(("fault", "words"), INVALID.items())
+def test_what_is_no_answer(make: type[HttpBackend], fault: str, words: str) -> None:
+    reviewer = Reviewer(fault)
+    answer = ask(make, reviewer)
+    assert answer.text is None
+    assert answer.failure is not None
+    assert answer.failure.code == "invalid_response"
+    assert words in answer.failure.message
+    assert answer.failure.oversized is fault.startswith("flood")
+    assert answer.received <= wire.MOST_RECEIVED + (1 << 17)
+    assert answer.any_byte
+    assert len(reviewer.asked) == 1
+
+
+@BOTH
+def test_the_same_stream_without_the_fault_is_an_answer(make: type[HttpBackend]) -> None:
+    piece = "x" * 60_000
+    reviewer = Reviewer(pieces=(piece,) * (MOST_MESSAGE // len(piece)))
+    answer = ask(make, reviewer)
+    assert answer.text == piece.encode() * len(reviewer.pieces)
+    reviewer = Reviewer(pieces=("",))
+    answer = ask(make, reviewer)
+    assert answer.failure is not None
+    assert answer.failure.message == "the answer is empty"
+
+
+@pytest.mark.parametrize(
+    ("make", "ended", "words"),
+    [
+        (OpenAI, "length", "cut off"),
+        (Anthropic, "max_tokens", "cut off"),
+        (Anthropic, "model_context_window_exceeded", "cut off"),
+        (OpenAI, "content_filter", "content_filter"),
+        (OpenAI, "tool_calls", "tool_calls"),
+        (Anthropic, "refusal", "refusal"),
+        (Anthropic, "pause_turn", "pause_turn"),
+        (OpenAI, "\x1b[31m words", "something unknown"),
+    ],
+)
+def test_an_answer_that_was_ended_early(make: type[HttpBackend], ended: str, words: str) -> None:
+    answer = ask(make, Reviewer(ended=ended))
+    assert answer.text is None
+    assert answer.failure is not None
+    assert answer.failure.code == "invalid_response"
+    assert words in answer.failure.message
+
+
+@BOTH
+def test_members_of_strange_types_are_passed_over(make: type[HttpBackend]) -> None:
+    answer = ask(make, Reviewer("hostile"))
+    assert answer.text == b'{"schema_version": "1.0"}'
+
+
+def test_half_a_surrogate_pair_stays_no_text() -> None:
+    answer = ask(OpenAI, Reviewer(pieces=("\ud800",)))
+    assert answer.text == b"\xed\xa0\x80"
+
+
+@BOTH
+def test_an_error_inside_the_stream(make: type[HttpBackend]) -> None:
+    answer = ask(make, Reviewer("error_event"))
+    assert answer.failure is not None
+    assert answer.failure.code == "service_unavailable"
+    assert "overloaded_error" in answer.failure.message
+
+
+# --- limits --------------------------------------------------------------------------------------------------------
+
+
+@BOTH
+@pytest.mark.parametrize(
+    ("fault", "wall", "idle", "end", "any_byte"),
+    [
+        ("hang", 20, 0.2, "idle_timeout", False),
+        ("hang", 0.2, 20, "wall_timeout", False),
+        ("hang_inside", 20, 0.3, "idle_timeout", True),
+        ("drip", 0.5, 0.3, "wall_timeout", True),
+        ("drip_head", 0.5, 0.3, "wall_timeout", True),
+    ],
+)
+def test_limits_of_time(
+    make: type[HttpBackend], fault: str, wall: float, idle: float, end: str, any_byte: bool
+) -> None:
+    answer = ask(make, Reviewer(fault), wall=wall, idle=idle)
+    assert answer.end == end
+    assert answer.any_byte is any_byte
+    assert answer.failure is not None
+    assert answer.failure.code == "timeout"
+    assert answer.failure.retryable
+    assert ("something had come" if any_byte else "nothing had come") in answer.failure.message
+
+
+def test_a_status_that_came_says_more_than_the_silence_behind_it() -> None:
+    answer = ask(OpenAI, Reviewer("error_hang"), idle=0.2)
+    assert answer.failure is not None
+    assert answer.failure.code == "auth_error"
+    assert answer.end == "completed"
+
+
+@pytest.mark.parametrize(("wall", "idle"), [(0.0, 5.0), (5.0, 0.0), (-1.0, 5.0)])
+def test_without_time_nothing_is_sent(wall: float, idle: float) -> None:
+    reviewer = Reviewer()
+    answer = ask(OpenAI, reviewer, wall=wall, idle=idle)
+    assert answer.failure is not None
+    assert answer.failure.code == "timeout"
+    assert answer.sent == 0
+    assert reviewer.asked == []
+
+
+def test_a_name_that_does_not_resolve_in_time_outlasts_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    import threading
+
+    free = threading.Event()
+    real = socket.getaddrinfo
+
+    def slow(*arguments: Any, **named: Any) -> Any:
+        free.wait(20)
+        return real(*arguments, **named)
+
+    reviewer = Reviewer()
+    with serving(reviewer):
+        monkeypatch.setattr(socket, "getaddrinfo", slow)
+        monkeypatch.setattr(wire, "_JOIN_SECONDS", 0.01)
+        answer = backend(OpenAI, reviewer.url).ask(Request("stance", b"artifact", wall=0.2))
+        assert answer.end == "wall_timeout"
+        before = set(threading.enumerate())
+        free.set()  # the name resolves at last: the thread that was left behind sends nothing
+        for thread in before:
+            if thread.name == "troth-reviewer":
+                thread.join(5)
+    assert answer.sent == 0
+    assert reviewer.asked == []
+
+
+# --- the network ---------------------------------------------------------------------------------------------------
+
+
+def test_nobody_listens() -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        answer = backend(OpenAI, f"http://127.0.0.1:{taken.getsockname()[1]}").ask(Request("stance", b"artifact"))
+    assert answer.failure is not None
+    assert answer.failure.code == "service_unavailable"
+    assert (answer.sent, answer.any_byte) == (0, False)
+
+
+@BOTH
+def test_a_connection_that_breaks(make: type[HttpBackend]) -> None:
+    answer = ask(make, Reviewer("hang_up"))
+    assert answer.failure is not None
+    assert answer.failure.code == "backend_error"
+    assert not answer.failure.retryable
+
+
+def test_localhost_that_leads_elsewhere_gets_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    reviewer = Reviewer()
+    with serving(reviewer):
+        monkeypatch.setattr(wire, "_is_here", lambda stream: False)
+        answer = backend(OpenAI, f"http://localhost:{reviewer.port}").ask(Request("stance", b"artifact"))
+        assert answer.sent == 0
+        assert reviewer.asked == []
+        assert answer.failure is not None
+        assert answer.failure.code == "backend_error"
+        monkeypatch.undo()
+        assert backend(OpenAI, f"http://localhost:{reviewer.port}").ask(Request("stance", b"artifact")).text
+
+
+def test_the_address_of_a_peer() -> None:
+    class Stream:
+        def __init__(self, address: object) -> None:
+            self.address = address
+
+        def get_extra_info(self, info: str) -> object:
+            return self.address if info == "server_addr" else None
+
+    for address, here in (
+        (("127.0.0.1", 80), True), (("::1", 80, 0, 0), True), (("192.0.2.1", 80), False),
+        (("2001:db8::1", 80, 0, 0), False), (None, False),
+    ):  # fmt: skip
+        assert wire._is_here(Stream(address)) is here  # type: ignore[arg-type]  # stands in for a connection
+
+
+INHERITED = {
+    "HTTP_PROXY": "http://127.0.0.1:9", "HTTPS_PROXY": "http://127.0.0.1:9", "ALL_PROXY": "http://127.0.0.1:9",
+    "http_proxy": "http://127.0.0.1:9", "OPENAI_API_KEY": "sk-inherited-key", "OPENAI_ORG_ID": "inherited-org",
+    "OPENAI_PROJECT_ID": "inherited-project", "OPENAI_BASE_URL": "http://127.0.0.1:9",
+    "OPENAI_CUSTOM_HEADERS": "X-Inherited: yes\nAuthorization: Bearer inherited\nHost: inherited.example",
+    "ANTHROPIC_API_KEY": "sk-inherited-key", "ANTHROPIC_AUTH_TOKEN": "inherited-token",
+    "ANTHROPIC_BASE_URL": "http://127.0.0.1:9",
+    "ANTHROPIC_CUSTOM_HEADERS": "X-Inherited: yes\nx-api-key: inherited\nHost: inherited.example",
+}  # fmt: skip
+
+
+@BOTH
+def test_nothing_is_inherited(make: type[HttpBackend], monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, value in INHERITED.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.delenv("NO_PROXY", raising=False)
+    monkeypatch.delenv("no_proxy", raising=False)
+    reviewer = Reviewer()
+    answer = ask(make, reviewer)
+    assert answer.text is not None
+    assert reviewer.bad == []
+    assert "inherited" not in str(reviewer.asked)
+
+
+def test_a_client_that_asks_twice_or_elsewhere_is_stopped() -> None:
+    import httpx2
+
+    reviewer = Reviewer(key=None)
+    with serving(reviewer):
+        watch = wire.Watch(lambda: 0.0)
+        gate = wire.Gate(reviewer.url, {}, watch)
+        with httpx2.Client(transport=gate, trust_env=False) as client:
+            for method, url in (
+                ("GET", reviewer.url), ("POST", f"http://127.0.0.1:{reviewer.port + 1}/x"), ("POST", "https://a.example"),
+            ):  # fmt: skip
+                with pytest.raises(wire.Stopped):
+                    client.request(method, url)
+            assert reviewer.asked == []
+            assert client.post(f"{reviewer.url}/v1/chat/completions", json={}).status_code == 400
+            with pytest.raises(wire.Stopped):
+                client.post(f"{reviewer.url}/v1/chat/completions", json={})
+    assert len(reviewer.asked) == 1
+
+
+# --- encryption ----------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def certificate(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A certificate for localhost with its key, in one file."""
+    from cryptography import x509
+    from cryptography.hazmat.primitives import hashes, serialization
+    from cryptography.hazmat.primitives.asymmetric import ec
+
+    key = ec.generate_private_key(ec.SECP256R1())
+    name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "localhost")])
+    now = datetime.datetime.now(datetime.UTC)
+    made = (
+        x509.CertificateBuilder()
+        .subject_name(name)
+        .issuer_name(name)
+        .public_key(key.public_key())
+        .serial_number(1)
+        .not_valid_before(now - datetime.timedelta(days=1))
+        .not_valid_after(now + datetime.timedelta(days=2))
+        .add_extension(x509.SubjectAlternativeName([x509.DNSName("localhost")]), critical=False)
+        .add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
+        .sign(key, hashes.SHA256())
+    )
+    path = tmp_path_factory.mktemp("tls") / "both.pem"
+    plain = key.private_bytes(
+        serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
+    )
+    path.write_bytes(plain + made.public_bytes(serialization.Encoding.PEM))
+    return path
+
+
+def _server_side(certificate: Path) -> ssl.SSLContext:
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(certificate)
+    return context
+
+
+@BOTH
+def test_over_tls(make: type[HttpBackend], certificate: Path) -> None:
+    reviewer = Reviewer()
+    with serving(reviewer, _server_side(certificate)):
+        trusting = ssl.create_default_context(cafile=str(certificate))
+        maker = backend(make, f"https://localhost:{reviewer.port}", tls=trusting)
+        assert maker.ask(Request("stance", b"artifact")).text == b'{"schema_version": "1.0"}'
+        reviewer.behaviour = "hang"
+        assert maker.ask(Request("stance", b"artifact", idle=0.3)).end == "idle_timeout"
+
+
+def test_a_certificate_that_nobody_vouches_for(certificate: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SSL_CERT_FILE", str(certificate))  # the environment decides nothing
+    reviewer = Reviewer()
+    with serving(reviewer, _server_side(certificate)):
+        answer = backend(OpenAI, f"https://localhost:{reviewer.port}").ask(Request("stance", b"artifact"))
+    assert answer.failure is not None
+    assert answer.failure.code == "backend_error"
+    assert "certificate" in answer.failure.message
+    assert answer.sent == 0
+    assert reviewer.asked == []
+
+
+# --- the key -------------------------------------------------------------------------------------------------------
+
+
+@BOTH
+@pytest.mark.parametrize("fault", ["answer", "echo_key", "401", "error_event", "hang_up", "broken_json"])
+def test_the_key_is_in_no_log_and_no_answer(
+    make: type[HttpBackend], fault: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    with caplog.at_level(logging.DEBUG):
+        answer = ask(make, Reviewer(fault))
+    assert KEY not in repr(answer)
+    assert KEY not in caplog.text
+    assert all(KEY not in repr(record.__dict__) for record in caplog.records)
+
+
+@pytest.mark.parametrize("variable", ["OPENAI_LOG", "ANTHROPIC_LOG"])
+def test_the_key_is_not_told_where_a_client_is_told_to_log(variable: str) -> None:
+    make = "OpenAI" if variable.startswith("OPENAI") else "Anthropic"
+    reviewer = Reviewer("401")
+    code = (
+        f"from troth.backends.http import *; b = {make}('m', {{url!r}}, 'SERVICE_KEY')\n"
+        "print(b.ask(Request('stance', b'artifact')).failure.code)"
+    )
+    with serving(reviewer):
+        done = subprocess.run(
+            [sys.executable, "-c", code.format(url=reviewer.url)],
+            capture_output=True, text=True, timeout=60, check=True,
+            env={**os.environ, variable: "debug", "SERVICE_KEY": KEY, "PYTHONPATH": os.pathsep.join(sys.path)},
+        )  # fmt: skip
+    assert done.stdout == "auth_error\n"
+    assert KEY not in done.stderr
+
+
+@BOTH
+@pytest.mark.parametrize("held", [{}, {"SERVICE_KEY": ""}, {"SERVICE_KEY": "two words"}, {"SERVICE_KEY": "a\r\nX: y"}])
+def test_without_a_key_nothing_is_sent(make: type[HttpBackend], held: dict[str, str]) -> None:
+    reviewer = Reviewer()
+    with serving(reviewer):
+        maker = backend(make, reviewer.url, environment=held)
+        missing = maker.usable()
+        answer = maker.ask(Request("stance", b"artifact"))
+    assert missing is not None
+    assert "SERVICE_KEY" in missing
+    assert answer.failure is not None
+    assert answer.failure.code == "auth_error"
+    assert reviewer.asked == []
+
+
+def test_without_the_client_the_package_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(http.importlib.util, "find_spec", lambda name: None)
+    maker = backend(Anthropic, "https://api.anthropic.com")
+    assert "anthropic" in (maker.usable() or "")
+    failure = maker.ask(Request("stance", b"artifact")).failure
+    assert failure is not None
+    assert failure.code == "backend_error"
+
+
+# --- what cannot be sent -------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("make", "request_", "words"),
+    [
+        (OpenAI, Request("stance", b"\xff"), "UTF-8"),
+        (OpenAI, Request("stance \ud800", b"x"), "UTF-8"),
+        (Anthropic, Request("stance", b"x" * (MOST_INPUT + 1)), "bytes"),
+        (OpenAI, Request("stance", b"x", model="m\n"), "model"),
+        (OpenAI, Request("stance", b"x", effort="extreme"), "effort"),
+        (OpenAI, Request("stance", b"x", speed="fast"), "speed"),
+        (Anthropic, Request("stance", b"x", effort="none"), "effort"),
+        (Anthropic, Request("stance", b"x", speed="faster"), "speed"),
+    ],
+)
+def test_what_is_refused_before_it_leaves(make: type[HttpBackend], request_: Request, words: str) -> None:
+    reviewer = Reviewer()
+    with serving(reviewer):
+        answer = backend(make, reviewer.url).ask(request_)
+    assert answer.failure is not None
+    assert answer.failure.code == "backend_error"
+    assert words in answer.failure.message
+    assert (answer.sent, answer.end) == (0, "spawn_error")
+    assert reviewer.asked == []
+
+
+def test_a_model_is_needed() -> None:
+    reviewer = Reviewer()
+    with serving(reviewer):
+        answer = OpenAI(None, reviewer.url, "SERVICE_KEY", environment=ENVIRONMENT).ask(Request("stance", b"x"))
+    assert answer.failure is not None
+    assert answer.model_basis == "backend_default"
+    assert reviewer.asked == []
