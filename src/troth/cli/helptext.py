@@ -92,6 +92,7 @@ _TABLES: Final[tuple[tuple[str, str, str], ...]] = (
     ("Codes of transcripts of deals", "troth.deals.codes", "CODES"),
     ("Codes of transcripts as files", "troth.stores.transcripts", "CODES"),
     ("Refusals of planning deals", "troth.lab.power", "CODES"),
+    ("Refusals of falsification rules", "troth.lab.falsification", "CODES"),
     ("Codes of checkpoints and proofs", "troth.ledger.checkpoint", "CODES"),
     ("Codes of signed notes and keys", "troth.core.notes", "CODES"),
     ("Codes of the user's keys", "troth.stores.keys", "CODES"),

@@ -248,6 +248,7 @@ class Report:
         references: ranges from other settings.
         rule: the falsification rule as it stood before the run, or nothing when none was given.
         axis: what :attr:`Arm.dose` counts, with its unit.
+        plan: how the number of deals was chosen, in one sentence (see :mod:`troth.lab.power`).
         findings: further sentences about what was seen, each true of every deal of the run or with its count.
     """
 
@@ -263,6 +264,7 @@ class Report:
     references: tuple[Reference, ...] = ()
     rule: Rule | None = None
     axis: str | None = None
+    plan: str | None = None
     findings: tuple[str, ...] = field(default=())
 
     def arm(self, name: str) -> Arm:

@@ -1,0 +1,146 @@
+"""The rule is fixed before, told with its digest, and decides on intervals: no single bad deal moves it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from lab.calibrating import at_most
+from troth.core.errors import Refused
+from troth.lab.falsification import decide, read_rule, rule_digest
+from troth.lab.measures import Arm, Criterion, Mean, Measure, Named, Rate, Report, Rule
+
+MUST = Criterion("F1", "dishonest", "breached", ">=", 0.9, "must", "A withheld payout is told.")
+SHOULD = Criterion("F1", "dishonest", "loss", "<=", 5.0, "should", "A loses little.")
+
+
+def report(breached: Measure, loss: Measure | None = None, suite: str = "F1") -> Report:
+    measures = [Named("breached", "It was told.", "share of deals", breached)]
+    if loss is not None:
+        measures.append(Named("loss", "What A lost.", "points a deal", loss))
+    arm = Arm("dishonest", "C never settles.", tuple(measures))
+    return Report(suite, "t", "s", "troth deal suite F1", 1, "d", 1, (arm,))
+
+
+def words(rule: Rule, *reports: Report) -> tuple[str, list[str]]:
+    decision = decide(rule, reports)
+    return decision.word, [one.outcome for one in decision.judged]
+
+
+def test_the_three_words() -> None:
+    rule = Rule((MUST, SHOULD))
+    good, bad, unclear = Rate(990, 1000), Rate(700, 1000), Rate(905, 1000)
+    low, high = Mean.of([2.0] * 500 + [4.0] * 500, (0, 10)), Mean.of([8.0] * 500 + [9.0] * 500, (0, 10))
+    assert words(rule, report(good, low)) == ("keep", ["met", "met"])
+    assert words(rule, report(good, high)) == ("revise", ["met", "missed"])
+    assert words(rule, report(unclear, low)) == ("revise", ["open", "met"])
+    assert words(rule, report(bad, low)) == ("retire", ["missed", "met"])
+    assert words(rule, report(bad, None)) == ("retire", ["missed", "not played"])
+    assert words(rule, report(good, low, suite="F2"))[0] == "undecided"
+    assert words(rule) == ("undecided", ["not played", "not played"])
+
+
+def test_one_bad_deal_decides_nothing() -> None:
+    always = replace(MUST, bound=1.0)
+    never = Criterion("F1", "dishonest", "loss", "<=", 0.0, "must", "s")
+    one_loss = Mean.of([0.0] * 999 + [10.0], (0, 10))
+    assert words(Rule((always,)), report(Rate(999, 1000)))[0] == "revise"
+    assert words(Rule((never,)), report(Rate(1, 1), one_loss))[0] == "revise"
+    assert words(Rule((MUST,), least=100), report(Rate(0, 1))) == ("revise", ["open"])
+    assert words(Rule((MUST,), least=100), report(Rate(0, 99))) == ("revise", ["open"])
+    # and the honest twin: many bad deals do decide
+    assert words(Rule((always,)), report(Rate(900, 1000)))[0] == "retire"
+    assert words(Rule((never,)), report(Rate(1, 1), Mean.of([0.0] * 900 + [10.0] * 100, (0, 10))))[0] == "retire"
+    assert words(Rule((MUST,), least=100), report(Rate(0, 100)))[0] == "retire"
+
+
+def test_what_is_open_is_told_with_the_deals_that_would_settle_it() -> None:
+    (judged,) = decide(Rule((MUST,)), [report(Rate(183, 200))]).judged
+    assert judged.outcome == "open"
+    assert judged.needed is not None
+    n = judged.needed
+    (settled,) = decide(Rule((MUST,)), [report(Rate(round(n * 183 / 200) + 1, n))]).judged
+    assert settled.outcome == "met"
+    (fewer,) = decide(Rule((MUST,)), [report(Rate(round(n * 0.8 * 183 / 200), round(n * 0.8)))]).judged
+    assert fewer.outcome == "open"
+    (few,) = decide(Rule((MUST,), least=150), [report(Rate(9, 10))]).judged
+    assert few.needed == 150
+
+
+def test_intervals_hold_together() -> None:
+    # ten criteria exactly at their bounds: one of them or more is missed no more often than the rule allows
+    criteria = tuple(replace(MUST, arm=f"arm {number}", bound=0.5) for number in range(10))
+    rng = np.random.default_rng(1)
+
+    def played(confidence: float, times: int) -> int:
+        wrong = 0
+        for counts in rng.binomial(400, 0.5, (times, 10)).tolist():
+            arms = tuple(
+                Arm(one.arm, "s", (Named("breached", "s", "u", Rate(count, 400)),))
+                for one, count in zip(criteria, counts, strict=True)
+            )
+            wrong += decide(Rule(criteria, confidence), [replace(report(Rate(0, 0)), arms=arms)]).word == "retire"
+        return wrong
+
+    assert at_most(played(0.95, 150), 150, 0.05)
+    assert not at_most(played(0.5, 150), 150, 0.05)  # a rule of less confidence would be caught
+
+
+def test_the_digest_is_the_rules_and_not_the_files() -> None:
+    rule = Rule((MUST, SHOULD), source="one.toml")
+    assert rule_digest(rule) == rule_digest(replace(rule, source="two.toml"))
+    assert rule_digest(rule) != rule_digest(replace(rule, least=101))
+    assert rule_digest(rule) != rule_digest(Rule((MUST, replace(SHOULD, bound=5.5)), source="one.toml"))
+    assert decide(rule, []).digest == rule_digest(rule)
+
+
+TEXT = b"""\
+confidence = 0.9
+least = 50
+[[criterion]]
+suite = "F1"
+arm = "dishonest"
+measure = "breached"
+sense = ">="
+bound = 0.9
+grade = "must"
+sentence = "A withheld payout is told."
+"""
+
+
+def test_a_rule_is_read_from_toml() -> None:
+    assert read_rule(TEXT, "rule.toml") == Rule((MUST,), 0.9, 50, "rule.toml")
+
+
+@pytest.mark.parametrize(
+    ("changed", "path"),
+    [
+        (b"", "$.criterion"),
+        (b"\xff", "$"),
+        (b"x = ", "$"),
+        (b"a = " + b"[" * 100_000, "$"),
+        (b"#" * (1 << 21), "$"),
+        (TEXT.replace(b"confidence", b"certainty"), "$.certainty"),
+        (TEXT.replace(b"0.9\nleast", b"1.0\nleast"), "$.confidence"),
+        (TEXT.replace(b"0.9\nleast", b"nan\nleast"), "$.confidence"),
+        (TEXT.replace(b"least = 50", b"least = 1"), "$.least"),
+        (TEXT.replace(b"least = 50", b"least = true"), "$.least"),
+        (TEXT.replace(b"bound = 0.9", b"bound = inf"), "$.criterion[0].bound"),
+        (TEXT.replace(b"bound = 0.9", b"bound = nan"), "$.criterion[0].bound"),
+        (TEXT.replace(b"bound = 0.9", b'bound = "0.9"'), "$.criterion[0].bound"),
+        (TEXT.replace(b'grade = "must"\n', b""), "$.criterion[0].grade"),
+        (TEXT.replace(b'"must"', b'"may"'), "$.criterion[0]"),
+        (TEXT.replace(b'">="', b'">"'), "$.criterion[0]"),
+        (TEXT.replace(b"grade", b"weight"), "$.criterion[0].weight"),
+        (TEXT + TEXT[TEXT.index(b"[[") :], "$.criterion[1]"),
+        (b"criterion = [1]", "$.criterion[0]"),
+    ],
+)
+def test_what_is_no_rule_is_refused_with_its_path(changed: bytes, path: str) -> None:
+    with pytest.raises(Refused) as refused:
+        read_rule(changed, "rule.toml")
+    assert refused.value.code == "E_RULE_MALFORMED"
+    assert refused.value.place is not None
+    assert (refused.value.place.file, refused.value.place.path) == ("rule.toml", path)
