@@ -13,6 +13,7 @@ COMMANDS: Final[dict[str, tuple[str, str]]] = {
     # name: (module, one line of help shown by `troth deal --help`); the module's `NAME_cmd` is the command
     "check": ("troth.cli.deal_check", "Replay a transcript and tell how each of its deals ended."),
     "show": ("troth.cli.deal_check", "Draw a transcript as lanes, one for each role."),
+    "record": ("troth.cli.deal_record", "Record a transcript's deals as signals on the ledger."),
     "judge": ("troth.cli.deal_judge", "Let the checker judge a disclosure, and write its verdict."),
     "machine": ("troth.cli.deal_check", "Tell what each message does in each state."),
 }

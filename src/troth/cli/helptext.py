@@ -90,6 +90,7 @@ _TABLES: Final[tuple[tuple[str, str, str], ...]] = (
     ("Codes of policies of deals", "troth.lab.policies", "CODES"),
     ("Codes of played deals", "troth.lab.playing", "CODES"),
     ("Codes of transcripts of deals", "troth.deals.codes", "CODES"),
+    ("Codes of deals on the ledger", "troth.airlock.deal_signals", "CODES"),
     ("Codes of transcripts as files", "troth.stores.transcripts", "CODES"),
     ("Refusals of planning deals", "troth.lab.power", "CODES"),
     ("Refusals of falsification rules", "troth.lab.falsification", "CODES"),

@@ -31,14 +31,19 @@ _WAIT_SECONDS: Final = 2.0
 
 
 class TranscriptFile:
-    """An open transcript; whoever has it holds its lock."""
+    """An open transcript; who adds to it holds its lock."""
 
     def __init__(self, path: Path, fd: int) -> None:
         self.path = path
         self._fd = fd
 
     def entries(self) -> Iterator[Entry]:
-        """Yield what each line holds, from the first on.
+        """Yield what each line holds, as :meth:`lines` does."""
+        for _, entry in self.lines():
+            yield entry
+
+    def lines(self) -> Iterator[tuple[bytes, Entry]]:
+        """Yield each line without its line feed, and what it holds, from the first on.
 
         Raises:
             Refused: ``E_TRANSCRIPT_UNREADABLE`` with file and line.
@@ -48,8 +53,9 @@ class TranscriptFile:
             number = 0
             while line := file.readline(MAX_LINE_BYTES + 2):
                 number += 1
+                raw = line.removesuffix(b"\n")
                 try:
-                    yield read_entry(line.removesuffix(b"\n"), number)
+                    yield raw, read_entry(raw, number)
                 except Refused as fault:
                     fault.place = Place(file=str(self.path), line=number)
                     raise
@@ -84,6 +90,20 @@ def _alone(path: Path) -> Iterator[None]:
             lock.__exit__()
     finally:
         lock.close()
+
+
+@contextmanager
+def reading(path: Path) -> Iterator[TranscriptFile]:
+    """Open an existing transcript for reading alone.
+
+    Raises:
+        Refused: ``E_TRANSCRIPT_UNREADABLE``, ``E_NOT_REGULAR`` or ``E_UNREADABLE``.
+    """
+    fd = open_regular(path, os.O_RDONLY, "E_TRANSCRIPT_UNREADABLE", "the transcript")
+    try:
+        yield TranscriptFile(path, fd)
+    finally:
+        os.close(fd)
 
 
 @contextmanager
