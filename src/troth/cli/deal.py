@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import importlib
 from typing import Final
 
 import click
 
-from troth.core.errors import Defect
+from troth.cli.lazy import LazyTable
 
 COMMANDS: Final[dict[str, tuple[str, str]]] = {
     # name: (module, one line of help shown by `troth deal --help`); the module's `NAME_cmd` is the command
@@ -19,30 +18,13 @@ COMMANDS: Final[dict[str, tuple[str, str]]] = {
 }
 
 
-class LazyDealGroup(click.Group):
-    """The group of deal commands; naming them imports none of them."""
+class DealTable(LazyTable):
+    """The group's class: its commands are those of the table."""
 
-    def list_commands(self, ctx: click.Context) -> list[str]:
-        """Return the names in the order of the table."""
-        return list(COMMANDS)
-
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """Import and return one command; ``None`` when the table has none of that name."""
-        entry = COMMANDS.get(cmd_name)
-        if entry is None:
-            return None
-        command = getattr(importlib.import_module(entry[0]), f"{cmd_name.replace('-', '_')}_cmd")
-        if not isinstance(command, click.Command):
-            raise Defect("E_DEFECT", f"the table of deal commands names {cmd_name!r}, which is no command")
-        return command
-
-    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """List the commands from the table alone."""
-        with formatter.section("Commands"):
-            formatter.write_dl([(name, entry[1]) for name, entry in COMMANDS.items()])
+    table = COMMANDS
 
 
-@click.group("deal", cls=LazyDealGroup, epilog="Example: troth deal check transcript.jsonl --json")
+@click.group("deal", cls=DealTable, epilog="Example: troth deal check transcript.jsonl --json")
 def deal_cmd() -> None:
     """Check, show, play and stress-test simulated deals: offer, accept, hold, disclose, judge, settle.
 

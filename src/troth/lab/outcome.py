@@ -42,4 +42,5 @@ class Outcome(NamedTuple):
     steps: int
     """The step of the deal's end, counted from its offer's."""
     note: str
-    """Events that the state does not tell (``unsupported_breach_notice``), joined by commas."""
+    """What the state does not tell, joined by commas: events of the log (``late_message``,
+    ``out_of_honesty_channel*3``), the code of an illegal message, ``forged_hold_shown``, ``budget_exhausted``."""

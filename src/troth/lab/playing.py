@@ -185,6 +185,7 @@ class _Table:
         self.offer_ids: list[str] = []
         self.acts: list[int] = []
         self.before_end: int | None = None
+        self.revealed = False
         self.genuine = False
         self.disclosed = False
         self.shown = False
@@ -207,6 +208,7 @@ class _Table:
         if self.forged and deal is not None and deal.closed:
             members = {"offer_id": self.offer_ids[0], "deceptive_alt": True, "to": []}
             self.scribe.say(self.step, "oracle", "OracleReveal", members)
+            self.revealed = True
         if self.own:
             self.scribe.end(self.step)
 
@@ -294,7 +296,12 @@ class _Table:
             # Of several offers the row tells of the first that A accepted, else of the last.
             deals = [self.run.deals[name] for name in self.offer_ids]
             deal = next((one for one in deals if "AcceptedPendingHold" in one.history), deals[-1])
-        notes = [event.event for event in self.run.log[self.logged :] if event.event != "late_message"]
+        events: dict[str, int] = {}
+        for event in self.run.log[self.logged :]:
+            events[event.event] = events.get(event.event, 0) + 1
+        if self.revealed:
+            events["late_message"] -= 1
+        notes = [name if count == 1 else f"{name}*{count}" for name, count in events.items() if count]
         if self.shown:
             notes.append("forged_hold_shown")
         if deal is None:
