@@ -89,6 +89,7 @@ _TABLES: Final[tuple[tuple[str, str, str], ...]] = (
     ("Breaches of a deal", "troth.deals.codes", "MODES"),
     ("Codes of policies of deals", "troth.lab.policies", "CODES"),
     ("Codes of played deals", "troth.lab.playing", "CODES"),
+    ("Codes of models that play deals", "troth.lab.seat", "CODES"),
     ("Codes of transcripts of deals", "troth.deals.codes", "CODES"),
     ("Codes of deals on the ledger", "troth.airlock.deal_signals", "CODES"),
     ("Codes of transcripts as files", "troth.stores.transcripts", "CODES"),

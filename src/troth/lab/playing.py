@@ -110,6 +110,9 @@ def _order(entry: tuple[int, Mapping[str, Any]]) -> tuple[int, int]:
     return entry[0], "CAK".find(entry[1]["from"])
 
 
+NO_SEATS: Final[Mapping[str, Policy]] = {}
+
+
 class Game:
     """A setting made ready: its policies, to be played with any number of seeds.
 
@@ -117,7 +120,7 @@ class Game:
         Refused: ``E_POLICY``; ``E_SETTING`` for numbers that fit no experiment.
     """
 
-    def __init__(self, setting: Setting, helpers: Helpers = NO_HELPERS) -> None:
+    def __init__(self, setting: Setting, helpers: Helpers = NO_HELPERS, seats: Mapping[str, Policy] = NO_SEATS) -> None:
         if setting.forged is not None and setting.forged not in FORGERIES:
             raise Refused(
                 "E_SETTING", f"no forgery is called {setting.forged!r}", remedy=f"One of: {', '.join(FORGERIES)}."
@@ -134,6 +137,9 @@ class Game:
         self._k = policies.make("K", setting.k)
         self._k.helpers = helpers  # type: ignore[attr-defined]  # every checker has them
         self._a = policies.make("A", setting.a)
+        self._c, self._k, self._a = seats.get("C", self._c), seats.get("K", self._k), seats.get("A", self._a)
+        self._fake = seats.get("C", self._fake)
+        self._renewed = "A" not in seats
         self.a_spec, self.c_spec, self.k_spec = self._a.spec, self._c.spec, self._k.spec
         self.kind = setting.offer_kind()
 
@@ -148,7 +154,7 @@ class Game:
             offer_id: the offer's name, unused in the transcript.
         """
         setting = self.setting
-        if index % setting.series == 0 and self._a.lasting:
+        if index % setting.series == 0 and self._a.lasting and self._renewed:
             self._a = policies.make("A", setting.a)
         table = _Table(self, seed, index, scribe, offer_id, forged=forged_one(setting, seed, index))
         table.play()
@@ -210,7 +216,9 @@ class _Table:
             self.scribe.say(self.step, "oracle", "OracleReveal", members)
             self.revealed = True
         if self.own:
-            self.scribe.end(self.step)
+            # Whoever left another deal open: time passes until its clock has run out too.
+            due = [one.due for one in self.run.deals.values() if one.due is not None]
+            self.scribe.end(max([self.step, *due]))
 
     def _round(self) -> bool:
         spoke = False
