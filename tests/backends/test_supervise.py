@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from support.processes import assert_gone
 from troth.backends.protocol import ENDS
 from troth.backends.supervise import CAPTURE_BYTES, Supervised, supervise
 
@@ -17,13 +18,6 @@ from troth.backends.supervise import CAPTURE_BYTES, Supervised, supervise
 def run(code: str, tmp_path: Path, fed: bytes = b"", **limits: float) -> Supervised:
     environment = {"PATH": os.environ["PATH"], "PLACE": str(tmp_path)}
     return supervise([sys.executable, "-I", "-S", "-c", code], fed, cwd=tmp_path, environment=environment, **limits)
-
-
-def alive(pid: int) -> bool:
-    try:
-        return Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()[0] != b"Z"
-    except OSError:
-        return False
 
 
 def test_a_program_ends_by_itself(tmp_path: Path) -> None:
@@ -102,7 +96,7 @@ time.sleep(60)
 """
     done = run(code, tmp_path, wall=1.5, grace=0.2)
     assert done.end == "wall_timeout"
-    assert not alive(int((tmp_path / "pid").read_text()))
+    assert_gone(int((tmp_path / "pid").read_text()))
 
 
 GRANDCHILD = """
@@ -118,14 +112,14 @@ print("answer", flush=True)
 def test_a_grandchild_does_not_survive_a_clean_exit(tmp_path: Path) -> None:
     done = run(GRANDCHILD.replace("ESCAPES", "False"), tmp_path)
     assert (done.end, done.exit, done.stdout, done.held) == ("completed", 0, b"answer\n", False)
-    assert not alive(int((tmp_path / "pid").read_text()))
+    assert_gone(int((tmp_path / "pid").read_text()))
 
 
 def test_a_grandchild_does_not_survive_a_timeout(tmp_path: Path) -> None:
     code = GRANDCHILD.replace("ESCAPES", "False") + "time.sleep(60)"
     done = run(code, tmp_path, wall=1.5, grace=0.3)
     assert done.end == "wall_timeout"
-    assert not alive(int((tmp_path / "pid").read_text()))
+    assert_gone(int((tmp_path / "pid").read_text()))
 
 
 def test_who_left_the_group_is_not_waited_for_and_is_told_of(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -140,7 +134,7 @@ print("answer", flush=True)
     pid = int((tmp_path / "pid").read_text())
     try:
         assert (done.end, done.exit, done.stdout, done.held) == ("completed", 0, b"answer\n", True)
-        assert alive(pid)
+        os.kill(pid, 0)
     finally:
         os.kill(pid, signal.SIGKILL)
 
@@ -173,7 +167,7 @@ def test_an_interruption_leaves_nothing_running(tmp_path: Path, monkeypatch: pyt
     code = "import os, time\nopen(os.environ['PLACE'] + '/pid', 'w').write(str(os.getpid()))\ntime.sleep(60)"
     with pytest.raises(KeyboardInterrupt):
         run(code, tmp_path)
-    assert not alive(int((tmp_path / "pid").read_text()))
+    assert_gone(int((tmp_path / "pid").read_text()))
 
 
 def test_no_thread_and_no_descriptor_stays(tmp_path: Path) -> None:

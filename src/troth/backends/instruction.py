@@ -107,6 +107,11 @@ def compose_rebuttal() -> str:
     return "\n".join((STANCE, _REBUTTAL, _schema()))
 
 
+def is_rebuttal(instruction: str) -> bool:
+    """Tell whether an instruction asks for the reply of a rebuttal."""
+    return _REBUTTAL in instruction
+
+
 def _schema() -> str:
     text = schemas.text("response")
     if len(text) > MOST_SCHEMA:

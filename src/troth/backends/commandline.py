@@ -1,0 +1,204 @@
+"""What reviewers behind command lines have in common: a hermetic environment, a scratch folder, limits (§9 [D31])."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from troth.backends.asking import failure_of
+from troth.backends.protocol import MOST_INPUT, MOST_SCHEMA, Answer, End, Failure, ModelBasis, Request
+from troth.backends.supervise import Supervised
+from troth.core.errors import Refused
+from troth.core.words import printable
+from troth.review.formats import heard
+
+EFFORTS: Final = ("none", "low", "medium", "high", "xhigh")
+SPEEDS: Final = ("standard", "fast")
+
+PASSED_ON: Final = (
+    "PATH", "HOME", "USER", "LOGNAME", "LANG", "LC_ALL", "LC_CTYPE", "TZ",
+    "SSL_CERT_FILE", "SSL_CERT_DIR", "NODE_EXTRA_CA_CERTS",
+    "HTTPS_PROXY", "https_proxy", "NO_PROXY", "no_proxy",
+    "SYSTEMROOT", "PATHEXT", "COMSPEC", "APPDATA", "LOCALAPPDATA", "USERPROFILE",
+)  # fmt: skip
+"""Variables that any reviewer's program inherits. A proxy carries the encrypted connection on and ends it nowhere, so
+the endpoint that was consented to is still the one that reads; keys and tokens of others are not among them."""
+
+_OFF: Final = ("", "0", "false", "off", "no")
+_LAST_WORDS: Final = 300
+
+
+@dataclass(frozen=True, slots=True)
+class Scratch:
+    """Folders of one call, all 0700 and gone afterwards: the working directory is empty; ``own`` is for our files."""
+
+    work: Path
+    own: Path
+    temporary: Path
+
+
+@contextmanager
+def scratch() -> Iterator[Scratch]:
+    """Make the folders of one call and remove them with all that was left in them."""
+    top = Path(tempfile.mkdtemp(prefix="troth-review-"))  # 0700, whatever the umask
+    try:
+        folders = Scratch(top / "work", top / "own", top / "tmp")
+        for folder in (folders.work, folders.own, folders.temporary):
+            folder.mkdir(mode=0o700)
+        yield folders
+    finally:
+        shutil.rmtree(top, ignore_errors=True)
+
+
+def environment_of(around: Mapping[str, str], keys: tuple[str, ...], temporary: Path) -> dict[str, str]:
+    """Return the environment of a reviewer's program: what is passed on, its own provider's keys, no more.
+
+    Args:
+        around: our own environment.
+        keys: variables that this program needs beyond :data:`PASSED_ON`.
+        temporary: its folder for temporary files.
+    """
+    kept = {name: around[name] for name in (*PASSED_ON, *keys) if name in around}
+    return kept | dict.fromkeys(("TMPDIR", "TMP", "TEMP"), str(temporary))
+
+
+def is_on(value: str | None) -> bool:
+    """Tell whether a variable that switches something on does so."""
+    return value is not None and value.strip().lower() not in _OFF
+
+
+def program_at(name: str, around: Mapping[str, str]) -> str | None:
+    """Return the absolute path of a program that the search path leads to, or ``None``."""
+    found = shutil.which(name, path=around.get("PATH", os.defpath))
+    return None if found is None else str(Path(found).absolute())
+
+
+def check_options(
+    name: str, request: Request, efforts: tuple[str, ...] = EFFORTS, speeds: tuple[str, ...] = SPEEDS
+) -> None:
+    """Hold effort, speed, model and limits against what the backend takes; a flag cannot be slipped in as a value.
+
+    Raises:
+        Refused: ``E_BACKEND_OPTION``.
+    """
+    for what, value, allowed in (("effort", request.effort, efforts), ("speed", request.speed, speeds)):
+        if value is not None and value not in allowed:
+            raise Refused(
+                "E_BACKEND_OPTION",
+                f"{name} has no {what} {printable(value, 60)!r}",
+                remedy=f"It is one of {', '.join(allowed)}.",
+            )
+    model = request.model
+    if model is not None and (not model or model.startswith("-") or not model.isprintable() or len(model) > 200):
+        raise Refused("E_BACKEND_OPTION", f"{printable(model, 60)!r} is no name of a model")
+    if not (request.wall > 0 and request.idle > 0):
+        raise Refused("E_BACKEND_OPTION", "wall and idle limits are positive numbers of seconds")
+
+
+def unsendable(request: Request) -> Failure | None:
+    """Return why a request is not sent at all, or ``None``."""
+    if len(request.payload) > MOST_INPUT:
+        return failure_of(
+            "backend_error", f"the artifact has {len(request.payload)} bytes; at most {MOST_INPUT} are sent"
+        )
+    if len(request.instruction.encode("utf-8", "surrogatepass")) > MOST_SCHEMA:
+        return failure_of("backend_error", f"the instruction has more than {MOST_SCHEMA} bytes")
+    try:
+        request.payload.decode("utf-8")
+        request.instruction.encode("utf-8")
+    except UnicodeError:
+        return failure_of("backend_error", "the artifact is no text in UTF-8, and this reviewer takes nothing else")
+    return None
+
+
+def not_completed(done: Supervised) -> Failure | None:
+    """Return the failure of a program that did not end by itself, or ``None``."""
+    came = "some output came" if done.received else "not a byte came"
+    match done.end:
+        case "completed":
+            return None
+        case "wall_timeout":
+            return failure_of("timeout", f"the reviewer took longer than it may; {came}, and nothing of it is reusable")
+        case "idle_timeout":
+            return failure_of("timeout", f"the reviewer was silent for too long; {came}, and nothing of it is reusable")
+        case "termination_failed":
+            return failure_of("backend_error", "the reviewer's program could not be ended and may still run")
+        case "spawn_error":
+            return failure_of("backend_error", f"the reviewer's program could not be started: {done.why}")
+
+
+def last_words(done: Supervised) -> str:
+    """Return how a program ended badly, with the last line of its error output made harmless; it classifies nothing."""
+    status = done.exit or 0
+    ended = f"was ended by signal {-status}" if status < 0 else f"ended with exit {status}"
+    lines = [line.strip() for line in heard(done.stderr.decode("utf-8", "replace")).splitlines()]
+    said = next((line for line in reversed(lines) if line), "")
+    return f"the reviewer's program {ended}" + (f": {printable(said, _LAST_WORDS)}" if said else "")
+
+
+def status_failure(status: int, message: str, request_id: str | None = None) -> Failure:
+    """Return the failure that an HTTP status means (§9)."""
+    if status in (401, 403):
+        code = "auth_error"
+    elif status == 429:
+        code = "rate_limited"
+    elif status >= 500:
+        code = "service_unavailable"
+    else:
+        code = "backend_error"
+    return failure_of(code, message, request_id)
+
+
+def answer_of(
+    request: Request,
+    outcome: bytes | Failure,
+    done: Supervised | None = None,
+    *,
+    resolved: str | None = None,
+    tokens: int | None = None,
+    request_id: str | None = None,
+    also_sent: int = 0,
+) -> Answer:
+    """Return the account of one call of a command line.
+
+    Args:
+        request: what was asked.
+        outcome: the final message, or why there is none.
+        done: how the program ended; ``None`` where it was not started.
+        resolved: the model as the backend itself named it.
+        tokens: as it reported them.
+        request_id: its own id of the call.
+        also_sent: bytes that it read from a file of ours.
+    """
+    end: End = done.end if done else "completed"
+    basis: ModelBasis = "resolved" if resolved else "requested" if request.model else "backend_default"
+    return Answer(
+        text=outcome if isinstance(outcome, bytes) else None,
+        failure=outcome if isinstance(outcome, Failure) else None,
+        end=end,
+        model=resolved or request.model,
+        model_basis=basis,
+        sent=done.sent + also_sent if done else 0,
+        received=done.received if done else 0,
+        tokens=tokens,
+        seconds=done.seconds if done else 0.0,
+        attempts=1 if done else 0,
+        any_byte=bool(done and done.received),
+        request_id=request_id,
+    )
+
+
+def whole(value: object) -> int:
+    """Return a count as a program reported it; what is no count is none."""
+    return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else 0
+
+
+def short(value: object) -> str | None:
+    """Return a name or an id as a program reported it, made harmless, or ``None`` where it is no text."""
+    return printable(value, 200) if isinstance(value, str) and value else None
