@@ -21,7 +21,7 @@ CODES: Final[dict[str, str]] = {
     "E_KEY_EXISTS": "A key of that name, or a file at that place, exists already; keys are never overwritten.",
     "E_KEY_NAME": "A key's name has 1 to 100 printable characters, no space and no plus; a name such as "
     "example.com/ledger tells it from everybody else's.",
-    "E_KEY_OPEN": "Others than the owner may read the private key, so it is not used.",
+    "E_KEY_OPEN": "Others than the owner may read the private key, or write the file of grants, so it is not used.",
     "E_KEY_FOLDER": "The machine names no folder for the user's configuration or state.",
 }
 """The refusals of this store, each with one sentence for people."""
