@@ -61,12 +61,14 @@ SETTINGS: Final = (
     "project_doc_max_bytes=0",
     "analytics.enabled=false",
     "check_for_update_on_startup=false",
+    "include_environment_context=false",
     "skills.include_instructions=false",
     *(
         f"features.{name}=false"
         for name in (
-            "shell_tool", "unified_exec", "code_mode_host", "multi_agent", "apps", "plugins", "hooks", "goals",
-            "memories", "image_generation", "browser_use", "computer_use", "skill_search", "tool_suggest",
+            "shell_tool", "unified_exec", "shell_snapshot", "code_mode_host", "view_image", "daemon_auto_start",
+            "multi_agent", "apps", "plugins", "remote_plugin", "hooks", "goals", "memories", "sleep_tool",
+            "image_generation", "browser_use", "computer_use", "skill_search", "tool_suggest",
         )
     ),
 )  # fmt: skip
