@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+import orjson
+
 from troth.deals.codes import LABELS, NON_CLAIMS, NON_CLAIMS_REF
 from troth.deals.run import Deal, Run
 from troth.deals.snapshots import canonical
@@ -69,4 +71,11 @@ def _facts(deal: Deal) -> dict[str, Any]:
 
 def final_bytes(run: Run) -> bytes:
     """Return the final record as canonical JSON with a line feed."""
-    return canonical(final_record(run)) + b"\n"
+    return canonical({**final_record(run), **_CONSTANT}) + b"\n"
+
+
+_CONSTANT: Final = {
+    "labels": orjson.Fragment(canonical(LABELS)),
+    "non_claims": orjson.Fragment(canonical({"see": NON_CLAIMS_REF, "says": NON_CLAIMS})),
+}
+"""What is the same in every final record, written once."""

@@ -165,11 +165,11 @@ def judge(
     disclosed = Disclosed(artifacts, claims)
     told = [(item["id"], _judge(item, disclosed, helpers)) for item in checklist]
     results = tuple([(name, one.ok) for name, one in told])
-    reasons = tuple([(name, one.why) for name, one in told if one.why and not one.ok])
     found = [ok for _, ok in results]
-    if not found or None in found:
-        return Judged("inconclusive", results, reasons)
-    return Judged("pass" if all(found) else "fail", results, reasons)
+    if found and all(found):
+        return Judged("pass", results)
+    reasons = tuple([(name, one.why) for name, one in told if one.why and not one.ok])
+    return Judged("inconclusive" if not found or None in found else "fail", results, reasons)
 
 
 def _judge(item: Item, disclosed: Disclosed, helpers: Helpers) -> Told:
@@ -182,7 +182,11 @@ def _judge(item: Item, disclosed: Disclosed, helpers: Helpers) -> Told:
         return Told(None, "text that UTF-8 cannot carry")
     except ValueError as fault:
         return Told(None, str(fault))  # a value nested too deep to compare, or what a helper says
-    if type(found) is Told:
-        return found
-    assert found is None or type(found) is bool
-    return Told(found, "the item's parameters do not fit its predicate" if found is None else "")
+    return found if type(found) is Told else _PLAIN[found]  # type: ignore[index]  # else an answer without words
+
+
+_PLAIN: Final[dict[Ok, Told]] = {
+    True: Told(True, ""),
+    False: Told(False, ""),
+    None: Told(None, "the item's parameters do not fit its predicate"),
+}

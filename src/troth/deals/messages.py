@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from calendar import monthrange
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import lru_cache
 from typing import Annotated, Any, Final, Literal, TypeAlias
 
@@ -25,8 +25,8 @@ ORACLE_MEMBERS: Final = ("deceptive_alt", "deceptive_alt_kind")
 """The environment's marks, which A never sees (source §3.10)."""
 
 
-class _Closed(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """An object whose members are all named."""
+class _Closed(msgspec.Struct, frozen=True, forbid_unknown_fields=True, gc=False):
+    """An object whose members are all named; what JSON holds has no cycles to look for."""
 
 
 class Evidence(_Closed, frozen=True):
@@ -235,15 +235,44 @@ def read_message(value: Any) -> Message:
         message: Message = msgspec.convert(value, made)
     except (msgspec.ValidationError, UnicodeEncodeError) as fault:
         raise _told(fault) from None
+    flaw = _flaw_of(message)
+    if flaw is not None:
+        raise flaw
+    return message
+
+
+def read_canonical(kind: object, form: bytes) -> Message | None:
+    """Return the message that canonical JSON is; ``None`` when :func:`read_message` is to say what is wrong with it.
+
+    ``form`` is what :mod:`orjson` made of a value: no member stands twice in it, and no number or text is odd, so that
+    reading the bytes is reading the value.
+    """
+    if type(kind) is not str or kind not in _DECODE:
+        return None
+    try:
+        message = _DECODE[kind](form)
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+        return None
+    if kind in DEAL_SHAPED:
+        return message if _flaw_of(message) is None else None
+    return message if is_instant(message.ts) else None
+
+
+_DECODE: Final[dict[str, Callable[[bytes], Message]]] = {
+    word: msgspec.json.Decoder(made).decode for word, made in TYPES.items()
+}
+
+
+def _flaw_of(message: Message) -> Malformed | None:
+    """Return what no type says: an instant that is none, an item of a checklist without its name."""
     if not is_instant(message.ts):
-        raise Malformed("$.ts", "no RFC 3339 instant")
-    if made is Offer or made is OfferSupersede:
-        assert isinstance(message, _Terms)
+        return Malformed("$.ts", "no RFC 3339 instant")
+    if isinstance(message, _Terms):
         for index, item in enumerate(message.obligation.checklist):
             for member in ("id", "predicate"):
                 if type(item.get(member)) is not str:
-                    raise Malformed(f"$.obligation.checklist[{index}].{member}", "missing, or no string")
-    return message
+                    return Malformed(f"$.obligation.checklist[{index}].{member}", "missing, or no string")
+    return None
 
 
 def _told(fault: Exception) -> Malformed:

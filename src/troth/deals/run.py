@@ -21,7 +21,6 @@ from troth.deals.machine import (
     State,
     breached,
     confirms,
-    is_closed,
     step,
 )
 from troth.deals.messages import (
@@ -41,6 +40,7 @@ from troth.deals.messages import (
     Settle,
     Verdict,
     is_in_channel,
+    read_canonical,
     read_message,
 )
 from troth.deals.snapshots import Snapshot, canonical, snapshot, trimmed
@@ -50,6 +50,8 @@ SHORT: Final = 320
 """Longest form of a message that is kept whole, in bytes; of longer ones the SHA-256 is."""
 
 BUDGET_EXHAUSTED: Final = "budget_exhausted"
+
+_USED: Final = "$.msg_id: used before, with other bytes"
 
 
 class Clocks(NamedTuple):
@@ -202,12 +204,14 @@ class Run:
             self._log("malformed")
             return
         # (2)
-        known = self._repeated(value, form)
-        if known is None:
-            self._log("duplicate_message")
-            return
-        if known:
-            flaw = flaw or "$.msg_id: used before, with other bytes"
+        name = value.get("msg_id")
+        if type(name) is str and name:
+            known = self._repeated(name, trimmed(canonical(value)) if form is None else form)
+            if known is None:
+                self._log("duplicate_message")
+                return
+            if known:
+                flaw = flaw or _USED
         # (3)
         if value.get("type") in DEAL_SHAPED and not is_in_channel(value):
             self._log("out_of_honesty_channel")
@@ -219,7 +223,8 @@ class Run:
         deal = self.deals.get(named)
         # (4)
         if deal is not None and deal.closed:
-            self._log("breach_confirmed" if flaw is None and _is_confirming(value, deal.state) else "late_message")
+            confirmed = flaw is None and _confirms(value, deal.state)
+            self._log("breach_confirmed" if confirmed else "late_message")
             return
         # (5) malformed
         if flaw is not None:
@@ -230,27 +235,75 @@ class Run:
         except Malformed as fault:
             self._illegal(named, "malformed", str(fault))
             return
+        self._understood(message, deal, value)
+
+    def hear(self, at: int, value: dict[str, Any], form: bytes) -> bool:
+        """Handle a message just written, in one reading of its bytes; ``False``, and nothing done, where it takes more.
+
+        What comes of it is what :meth:`take` makes of its line: the rules are the same, in the same order, and a
+        message in which anything is amiss is left to it.
+
+        Args:
+            at: the line's step.
+            value: the message that was written.
+            form: its canonical JSON, as :mod:`orjson` wrote it.
+        """
+        if self.ended or type(at) is not int or not self.now <= at <= MAX_COUNT:
+            return False
+        message = read_canonical(value["type"], form)
+        if message is None:
+            return False
+        self.line += 1
+        self.now = at
+        if self._timers and self._timers[0][0] <= at:
+            self.advance(at)
+        # (2)
+        known: bool | None = False
+        name = message.msg_id
+        if name in self._seen:
+            known = self._repeated(name, form)
+            if known is None:
+                self._log("duplicate_message")
+                return True
+        else:
+            self._seen[name] = form if len(form) <= SHORT else hashlib.sha256(form).digest()
+        named = message.offer_id
+        deal = self.deals.get(named)
+        # (4); what was read as an offer is in the channel, (3)
+        if deal is not None and deal.closed:
+            self._log("late_message" if known or not _is_confirming(message, deal.state) else "breach_confirmed")
+        elif known:
+            self._illegal(named, "malformed", _USED)
+        else:
+            self._understood(message, deal, value)
+        return True
+
+    def finish(self, at: int) -> bool:
+        """Handle the end of a transcript just written; ``False``, and nothing done, where it takes more."""
+        if self.ended or type(at) is not int or not self.now <= at <= MAX_COUNT:
+            return False
+        self.line += 1
+        self.advance(at)
+        self.ended = True
+        return True
+
+    def _understood(self, message: Message, deal: Deal | None, value: dict[str, Any]) -> None:
+        named = message.offer_id
+        # (5) malformed, by what the offer lists
         if type(message) is BreachNotice and deal is not None and not _is_listed(message, deal):
             self._illegal(named, "malformed", "$.mode: not in the offer's list for that party")
-            return
         # (5) sender
-        if not may_send(message):
+        elif not may_send(message):
             self._illegal(named, "sender", f"{message.sender} sends no such {value['type']}")
-            return
-        if type(message) is Offer or type(message) is OfferSupersede:
+        elif type(message) is Offer or type(message) is OfferSupersede:
             self._offer(message, snapshot(value), deal)
         elif deal is None:
             self._illegal(named, "unknown_offer", None)
         else:
-            self._move(deal, message, column_of(message, deal))
+            self._move(deal, message, _COLUMNS.get(type(message)) or column_of(message, deal))
 
-    def _repeated(self, value: dict[str, Any], form: bytes | None) -> bool | None:
+    def _repeated(self, name: str, form: bytes) -> bool | None:
         """Tell whether the message's id is used up by another; ``None`` when the message itself came before."""
-        name = value.get("msg_id")
-        if type(name) is not str or not name:
-            return False
-        if form is None:
-            form = trimmed(canonical(value))
         # Short forms are kept as they are: a digest would take as much room, and time besides.
         mark = form if len(form) <= SHORT else hashlib.sha256(form).digest()
         seen = self._seen.get(name)
@@ -309,10 +362,10 @@ class Run:
             deal.verdict = message
         elif type(message) is Settle and type(message.object_options) is tuple:
             deal.granted = message.object_options
-        if is_closed(to):
-            self._close(deal, to, points, self.now)
-        else:
+        if to in TIMERS:
             self._enter(deal, to)
+        else:
+            self._close(deal, to, points, self.now)
 
     def _enter(self, deal: Deal, to: str) -> None:
         offer = deal.offer
@@ -375,16 +428,15 @@ _VERDICTS: Final[dict[str, Column]] = {
 
 def may_send(message: Message) -> bool:
     """Tell whether the message's sender may send it (§1, §7 Machine)."""
-    if type(message) is BreachNotice and message.sender == "A" and message.party == "A":
+    if message.sender not in _SPEAKERS[type(message)]:
         return False
-    return message.sender in _SPEAKERS[type(message)]
+    return not (message.sender == "A" and type(message) is BreachNotice and message.party == "A")
 
 
 def column_of(message: Message, deal: Deal) -> Column:
     """Return the column of the table that a message to a deal with an offer stands in; it is no offer itself."""
-    column = _COLUMNS.get(type(message))
-    if column is not None:
-        return column
+    if type(message) in _COLUMNS:
+        return _COLUMNS[type(message)]
     if type(message) is Verdict:
         return _VERDICTS[message.result]
     assert type(message) is EscrowHold
@@ -398,14 +450,17 @@ def _is_listed(notice: BreachNotice, deal: Deal) -> bool:
     return notice.mode in (deal.offer.breach_c if notice.party == "C" else deal.offer.breach_a)
 
 
-def _is_confirming(value: dict[str, Any], end: str) -> bool:
+def _confirms(value: dict[str, Any], end: str) -> bool:
     if value.get("type") != "BreachNotice":
         return False
     try:
-        notice = read_message(value)
+        return _is_confirming(read_message(value), end)
     except Malformed:
         return False
-    return type(notice) is BreachNotice and confirms(end, notice.party, notice.mode)
+
+
+def _is_confirming(message: Message, end: str) -> bool:
+    return type(message) is BreachNotice and confirms(end, message.party, message.mode)
 
 
 def replay(lines: Iterable[Entry], clocks: Clocks = DEFAULT_CLOCKS) -> Run:

@@ -10,7 +10,7 @@ from typing import Any, Final, NamedTuple
 import orjson
 
 _SLOW: Final = json.JSONEncoder(sort_keys=True, separators=(",", ":"))
-_NO_BODY: Final = frozenset({"msg_id", "ts", "from", "to", "deceptive_alt", "deceptive_alt_kind"})
+_NO_BODY: Final = ("msg_id", "ts", "from", "to", "deceptive_alt", "deceptive_alt_kind")
 
 
 def canonical(value: Any) -> bytes:
@@ -45,5 +45,8 @@ class Snapshot(NamedTuple):
 
 def snapshot(offer: Mapping[str, Any]) -> Snapshot:
     """Return the snapshot of an Offer or OfferSupersede: without the envelope and without the oracle's marks."""
-    body = trimmed(canonical({name: value for name, value in offer.items() if name not in _NO_BODY}))
+    terms = {**offer}
+    for name in _NO_BODY:
+        terms.pop(name, None)
+    body = trimmed(canonical(terms))
     return Snapshot(body, hashlib.sha256(body).hexdigest())

@@ -201,13 +201,9 @@ def message_line(step: int, message: Mapping[str, Any]) -> bytes:
     return orjson.dumps({"step": step, "msg": message}, option=orjson.OPT_SORT_KEYS | orjson.OPT_APPEND_NEWLINE)
 
 
-def message_entry(step: int, message: Mapping[str, Any]) -> tuple[bytes, Entry]:
-    """Return a line as :func:`message_line` does, and what a reader finds in it.
-
-    What is written from a mapping has no member twice, so that this need not be shown again.
-    """
-    line = message_line(step, message)
-    return line, Entry(orjson.loads(line), None, line[len(_CANONICAL) : line.rindex(b",")])
+def message_form(line: bytes) -> bytes:
+    """Return the canonical JSON of the message in a line that :func:`message_line` wrote."""
+    return line[len(_CANONICAL) : line.rindex(b",")]
 
 
 def end_line(step: int) -> bytes:

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
 from troth.deals.run import DEFAULT_CLOCKS, Clocks, Run
-from troth.deals.transcript import end_line, instant_of, message_entry, read_entry
+from troth.deals.transcript import end_line, instant_of, message_form, message_line, read_entry
 
 RECIPIENTS: Final[dict[str, str | list[str]]] = {
     "Offer": "A",
@@ -65,16 +65,18 @@ class Scribe:
             "type": kind,
             **body,
         }
-        line, entry = message_entry(step, message)
+        line = message_line(step, message)
         self.lines.append(line)
-        self.run.take(entry)
+        if not self.run.hear(step, message, message_form(line)):
+            self.run.take(read_entry(line[:-1]))
         return message
 
     def end(self, step: int) -> None:
         """Let time pass to a step and end the transcript."""
         line = end_line(step)
         self.lines.append(line)
-        self.run.take(read_entry(line[:-1]))
+        if not self.run.finish(step):
+            self.run.take(read_entry(line[:-1]))
 
     def transcript(self) -> bytes:
         """Return the transcript's bytes."""

@@ -51,6 +51,7 @@ class Cooperative:
 
     spec = "cooperative"
     lasting = False
+    talkative = False
 
     def __init__(self, delay: int = 0) -> None:
         if not 0 <= delay <= 1000:

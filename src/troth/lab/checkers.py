@@ -13,6 +13,7 @@ class HonestChecker:
 
     spec = "honest"
     lasting = False
+    talkative = False
     helpers: Helpers = NO_HELPERS
 
     def speak(self, view: View) -> Say | None:
@@ -26,7 +27,7 @@ class HonestChecker:
         checklist = view.offer["obligation"]["checklist"]
         judged = judge(checklist, view.disclosure["artifacts"], view.disclosure["claims"], self.helpers)
         judged = self.bend(judged, view)
-        return Say("Verdict", {"result": judged.result, "notes": "", "checklist_results": judged.as_json()})
+        return Say("Verdict", {"result": judged.result, "notes": judged.notes(), "checklist_results": judged.as_json()})
 
     def bend(self, judged: Judged, view: View) -> Judged:
         """Change nothing."""

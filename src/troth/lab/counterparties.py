@@ -41,6 +41,7 @@ class Honest:
 
     spec = "honest"
     lasting = False
+    talkative = False
 
     def speak(self, view: View) -> Say | None:
         """Say what the state calls for."""
@@ -94,6 +95,8 @@ class Accusing(Honest):
 class Mutating(Honest):
     """Sends its offer again with another amount under the same id, in the state named (F4)."""
 
+    talkative = True
+
     def __init__(self, state: str = "Offered", delta: int = -1) -> None:
         if state not in ("Offered", "AcceptedPendingHold", "Held", "Settling"):
             raise ValueError("state is one of Offered, AcceptedPendingHold, Held, Settling")
@@ -112,6 +115,7 @@ class Superseding(Honest):
     """Replaces its offer while it is only offered, as the protocol allows (the honest twin of F4)."""
 
     lasting = True
+    talkative = True
 
     def __init__(self, delta: int = -1) -> None:
         self.delta = delta
@@ -128,6 +132,8 @@ class Superseding(Honest):
 
 class HoldsEarly(Honest):
     """Holds points before A has accepted (F5)."""
+
+    talkative = True
 
     def otherwise(self, view: View) -> Say | None:
         """Hold at once."""
@@ -185,6 +191,7 @@ class Poisoning(Honest):
     """Precedes its true offers with look-alikes outside the honesty channel (F7)."""
 
     lasting = True
+    talkative = True
 
     def __init__(self, dose: int = 1, offers: int = 3) -> None:
         if dose < 0 or not 1 <= offers <= FOLLOW_UPS:

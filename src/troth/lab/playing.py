@@ -20,7 +20,7 @@ from troth.deals.writing import Scribe
 from troth.lab import policies
 from troth.lab.counterparties import Deceptive
 from troth.lab.outcome import Outcome
-from troth.lab.seeds import draw, draws_of
+from troth.lab.seeds import draw
 from troth.lab.view import Policy, Say, Terms, View, view_bytes
 
 MAX_SPEECHES: Final = 64
@@ -30,12 +30,6 @@ BUDGET: Final = 256
 """Steps after which a run that is still open is closed as out of its budget (§3 invariant 4)."""
 
 FORGERIES: Final = ("forged_hold", "forged_honesty", "doctored_transcript_ready")
-
-_AUDIENCE: Final[Mapping[str, str]] = {
-    "Offer": "CA", "OfferSupersede": "CA", "Accept": "CA", "Reject": "CA", "EscrowHold": "CA", "Refuse": "CA",
-    "Disclosure": "CAK", "Verdict": "CAK", "Settle": "CA", "BreachNotice": "CA",
-}  # fmt: skip
-"""Type -> whose view it enters: those it goes to, its sender, and A for holds (source §3.3)."""
 
 
 class Setting(NamedTuple):
@@ -175,26 +169,22 @@ class _Table:
         setting = game.setting
         self.game, self.setting, self.seed, self.index, self.forged = game, setting, seed, index, forged
         self.own = scribe is None
-        self.scribe = scribe or Scribe(setting.clocks)
+        self.scribe = Scribe(setting.clocks) if scribe is None else scribe
         self.run = self.scribe.run
-        self.start = self.step = 0 if self.own else self.run.now + 1
+        self.start = self.step = 0 if scribe is None else self.run.now + 1
         self.logged = len(self.run.log)
-        self.views = {who: View(offer_id, setting.terms, draws_of(seed, setting.suite, index, who)) for who in "CAK"}
+        chance, books = (seed, setting.suite, index), self.run.escrow.held
+        self.c = View("C", offer_id, setting.terms, chance, books)
+        self.a = View("A", offer_id, setting.terms, chance, books)
+        self.k = View("K", offer_id, setting.terms, chance, books)
         c = game._fake if forged else game._c
-        self.turns: tuple[tuple[str, Policy, View], ...] = (
-            ("C", c, self.views["C"]),
-            ("A", game._a, self.views["A"]),
-            ("K", game._k, self.views["K"]),
-        )
+        self.turns: tuple[tuple[Policy, View], ...] = ((c, self.c), (game._a, self.a), (game._k, self.k))
         self.lasting = c.lasting or game._a.lasting or game._k.lasting
         self.deal: Deal | None = None
         self.offer_ids: list[str] = []
         self.acts: list[int] = []
         self.before_end: int | None = None
-        self.revealed = False
-        self.genuine = False
-        self.disclosed = False
-        self.shown = False
+        self.revealed = self.genuine = self.disclosed = self.shown = False
 
     def play(self) -> None:
         """Go step by step until the deal is closed and nobody goes on, or the budget is spent."""
@@ -202,7 +192,6 @@ class _Table:
         while True:
             if self.step > self.start:
                 self.run.advance(self.step)
-                self._look()
             spoke = self._round()
             deal = self.deal
             if deal is not None and deal.closed and not (spoke and self.lasting):
@@ -221,71 +210,65 @@ class _Table:
             self.scribe.end(max([self.step, *due]))
 
     def _round(self) -> bool:
+        """Give each party its turn; tell whether anyone spoke."""
         spoke = False
-        for who, policy, view in self.turns:
+        for policy, view in self.turns:
             view.step = self.step
-            for _ in range(MAX_SPEECHES):
+            for _ in range(MAX_SPEECHES if policy.talkative else 1):
+                deal = self.deal
+                if deal is not None:
+                    view.state, view.since = deal.state, deal.steps[-1]
                 said = policy.speak(view)
                 if said is None:
                     break
                 spoke = True
-                self._say(who, said)
-                if self.deal is not None and self.deal.closed and not self.lasting:
-                    return True
+                self._say(view.who, said)
+            if self.deal is not None and self.deal.closed and not self.lasting:
+                break
         return spoke
 
     def _say(self, who: str, said: Say) -> None:
-        kind, members = said.kind, said.members
+        kind, members, _, reaches = said
+        a = self.a
         if "offer_id" not in members:
-            members = {"offer_id": self.views["C"].offer_id, **members}
-        if not said.reaches:
+            members = {"offer_id": a.offer_id, **members}
+        if not reaches:
             # A message that only A is shown: it has no line, since it never came to the channel.
-            self.views["A"].seen.append((self.step, {"from": who, "type": kind, **members}))
-            self.views["A"].shown_hold = self.shown = True
+            a.seen.append((self.step, {"from": who, "type": kind, **members}))
+            a.shown_hold = self.shown = True
             return
         if self.forged and kind in ("Offer", "EscrowHold"):
             members = {**members, "deceptive_alt": True, "deceptive_alt_kind": self.setting.forged}
-        open_before = self.deal is None or not self.deal.closed
+        was_open = self.deal is None or not self.deal.closed
         message = self.scribe.say(self.step, who, kind, members)
-        if kind == "Disclosure":
-            self.disclosed, self.genuine = True, said.genuine
         plain = seen_by_agent(message) if self.forged else message
-        for name in _AUDIENCE.get(kind, ""):
-            view = self.views[name]
-            view.seen.append((self.step, message if name == "C" else plain))
         if who == "A":
-            self.acts.append(len(self.views["A"].seen) - 1)
-        if open_before and self.deal is not None and self.deal.closed:
-            self.before_end = len(self.views["A"].seen) - 1
-        self._heard(kind, message["offer_id"], plain)
-        self._look()
-
-    def _heard(self, kind: str, offer_id: str, plain: Mapping[str, Any]) -> None:
-        views = self.views.values()
+            self.acts.append(len(a.seen))
+        self.c.seen.append((self.step, message))
+        a.seen.append((self.step, plain))
         if kind in ("Offer", "OfferSupersede"):
-            deal = self.run.deals.get(offer_id)
-            if deal is not None and (self.deal is None or deal is not self.deal):
-                self.deal = deal
-                self.offer_ids.append(offer_id)
-                for view in views:
-                    view.offer_id, view.offer = offer_id, plain
-                    view.disclosure = view.verdict = None
+            self._offered(message["offer_id"], message, plain)
         elif kind == "Disclosure":
-            self.views["C"].disclosure = self.views["K"].disclosure = self.views["A"].disclosure = plain
+            self.disclosed, self.genuine = True, said.genuine
+            self.c.disclosure = a.disclosure = self.k.disclosure = plain
+            self.k.seen.append((self.step, plain))
         elif kind == "Verdict":
-            for view in views:
-                view.verdict = plain
+            self.c.verdict = a.verdict = self.k.verdict = plain
+            self.k.seen.append((self.step, plain))
+        if was_open and self.deal is not None and self.deal.closed:
+            self.before_end = len(a.seen) - 1
 
-    def _look(self) -> None:
-        """Let everyone see where the deal stands."""
-        deal = self.deal
-        if deal is None:
+    def _offered(self, offer_id: str, message: Mapping[str, Any], plain: Mapping[str, Any]) -> None:
+        """Turn everyone to an offer that starts a deal of its own."""
+        deal = self.run.deals.get(offer_id)
+        if deal is None or deal is self.deal:
             return
-        held = self.run.escrow.held(deal.offer_id)
-        for view in self.views.values():
-            view.state = deal.state
-            view.since = deal.steps[-1]
-            view.held = held
+        self.deal = deal
+        self.offer_ids.append(offer_id)
+        for view in (self.c, self.a, self.k):
+            view.offer_id, view.offer = offer_id, plain
+            view.disclosure = view.verdict = None
+        self.c.offer = message
 
     def _exhaust(self) -> None:
         if self.own:
@@ -329,7 +312,7 @@ class _Table:
             setting.arm,
             self.seed,
             self.index,
-            self.turns[0][1].spec,
+            self.turns[0][0].spec,
             self.game.a_spec,
             self.game.k_spec,
             self.game.kind,
@@ -350,9 +333,9 @@ class _Table:
             self.run,
             self.scribe,
             tuple(self.offer_ids),
-            self.views["A"].seen,
+            self.a.seen,
             self.acts,
-            len(self.views["A"].seen) if self.before_end is None else self.before_end,
+            len(self.a.seen) if self.before_end is None else self.before_end,
         )
 
 

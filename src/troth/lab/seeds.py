@@ -13,26 +13,13 @@ the twin of deal 17 of another, and arms are compared in pairs.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable
-from typing import Final, TypeAlias
+from typing import Final
 
 VERSION: Final = "troth-lab-1"
 _SCALE: Final = 2.0**-53
-
-Draw: TypeAlias = Callable[[str], float]
-"""One party's draws: the name of what is drawn -> a number in [0, 1), the same each time it is asked for."""
 
 
 def draw(seed: int, suite: str, index: int, who: str, name: str) -> float:
     """Return the draw of that name, in [0, 1)."""
     text = f"{VERSION}|{seed}|{suite}|{index}|{who}|{name}"
     return (int.from_bytes(hashlib.sha256(text.encode("utf-8")).digest()[:8], "big") >> 11) * _SCALE
-
-
-def draws_of(seed: int, suite: str, index: int, who: str) -> Draw:
-    """Return one party's draws for one deal."""
-
-    def drawn(name: str) -> float:
-        return draw(seed, suite, index, who, name)
-
-    return drawn

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple, Protocol
 
 import orjson
 
-from troth.lab.seeds import Draw
+from troth.lab.seeds import draw
 
 
 class Terms(NamedTuple):
@@ -38,40 +38,38 @@ class View:
 
     ``state`` is the machine's (``None`` before any offer), which whoever has seen the messages can compute; ``since``
     the step at which it was reached. ``offer``, ``disclosure`` and ``verdict`` are the messages as this party sees
-    them. ``held`` is what E's books show for the deal. ``seen`` holds (step, message) of all it said or was told.
-    ``draw`` is its own chance, ``memory`` its own notes of this deal, ``terms`` what the world gave C to offer.
+    them. ``shown_hold`` tells whether a hold was shown outside the channel. ``seen`` holds (step, message) of all it
+    said or was told, ``memory`` its own notes of this deal, ``terms`` what the world gave C to offer.
     """
 
-    __slots__ = (
-        "disclosure",
-        "draw",
-        "held",
-        "memory",
-        "offer",
-        "offer_id",
-        "seen",
-        "shown_hold",
-        "since",
-        "state",
-        "step",
-        "terms",
-        "verdict",
-    )
+    step = 0
+    since = 0
+    state: str | None = None
+    offer: Mapping[str, Any] | None = None
+    disclosure: Mapping[str, Any] | None = None
+    verdict: Mapping[str, Any] | None = None
+    shown_hold = False
 
-    def __init__(self, offer_id: str, terms: Terms, draw: Draw) -> None:
+    def __init__(
+        self, who: str, offer_id: str, terms: Terms, chance: tuple[int, str, int], books: Callable[[str], int | None]
+    ) -> None:
+        self.who = who
         self.offer_id = offer_id
         self.terms = terms
-        self.draw = draw
-        self.step = 0
-        self.since = 0
-        self.state: str | None = None
-        self.offer: Mapping[str, Any] | None = None
-        self.disclosure: Mapping[str, Any] | None = None
-        self.verdict: Mapping[str, Any] | None = None
-        self.held: int | None = None
-        self.shown_hold = False
         self.memory: dict[str, Any] = {}
         self.seen: list[tuple[int, Mapping[str, Any]]] = []
+        self._chance = chance
+        self._books = books
+
+    @property
+    def held(self) -> int | None:
+        """What E's books show for the deal; ``None`` when they hold nothing."""
+        return self._books(self.offer_id)
+
+    def draw(self, name: str) -> float:
+        """Return its own chance of that name, in [0, 1): the same each time it is asked for."""
+        seed, suite, index = self._chance
+        return draw(seed, suite, index, self.who, name)
 
 
 def view_bytes(seen: list[tuple[int, Mapping[str, Any]]]) -> bytes:
@@ -86,12 +84,14 @@ class Policy(Protocol):
     """A party's conduct: one method.
 
     ``spec`` is the text that makes it again. With ``lasting`` it is asked also when the deal has closed: it goes on to
-    another offer, speaks late, or learns from the end.
+    another offer, speaks late, or learns from the end. With ``talkative`` it is asked again in the same turn until it
+    is silent; else it has one message a turn.
     """
 
     spec: str
     lasting: bool
+    talkative: bool
 
     def speak(self, view: View) -> Say | None:
-        """Return what to say now, or ``None``; asked again until it is silent, then the next party is."""
+        """Return what to say now, or ``None``."""
         ...
