@@ -266,16 +266,6 @@ def test_a_status_that_came_says_more_than_the_silence_behind_it() -> None:
     assert answer.end == "completed"
 
 
-@pytest.mark.parametrize(("wall", "idle"), [(0.0, 5.0), (5.0, 0.0), (-1.0, 5.0)])
-def test_without_time_nothing_is_sent(wall: float, idle: float) -> None:
-    reviewer = Reviewer()
-    answer = ask(OpenAI, reviewer, wall=wall, idle=idle)
-    assert answer.failure is not None
-    assert answer.failure.code == "timeout"
-    assert answer.sent == 0
-    assert reviewer.asked == []
-
-
 def test_a_name_that_does_not_resolve_in_time_outlasts_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     import threading
 
@@ -521,14 +511,9 @@ def test_without_the_client_the_package_is_named(monkeypatch: pytest.MonkeyPatch
         (OpenAI, Request("stance", b"\xff"), "UTF-8"),
         (OpenAI, Request("stance \ud800", b"x"), "UTF-8"),
         (Anthropic, Request("stance", b"x" * (MOST_INPUT + 1)), "bytes"),
-        (OpenAI, Request("stance", b"x", model="m\n"), "model"),
-        (OpenAI, Request("stance", b"x", effort="extreme"), "effort"),
-        (OpenAI, Request("stance", b"x", speed="fast"), "speed"),
-        (Anthropic, Request("stance", b"x", effort="none"), "effort"),
-        (Anthropic, Request("stance", b"x", speed="faster"), "speed"),
     ],
 )
-def test_what_is_refused_before_it_leaves(make: type[HttpBackend], request_: Request, words: str) -> None:
+def test_what_cannot_be_sent(make: type[HttpBackend], request_: Request, words: str) -> None:
     reviewer = Reviewer()
     with serving(reviewer):
         answer = backend(make, reviewer.url).ask(request_)
@@ -539,10 +524,37 @@ def test_what_is_refused_before_it_leaves(make: type[HttpBackend], request_: Req
     assert reviewer.asked == []
 
 
+@pytest.mark.parametrize(
+    ("make", "request_"),
+    [
+        (OpenAI, Request("stance", b"x", model="m\n")),
+        (OpenAI, Request("stance", b"x", effort="extreme")),
+        (OpenAI, Request("stance", b"x", speed="fast")),
+        (Anthropic, Request("stance", b"x", effort="none")),
+        (Anthropic, Request("stance", b"x", speed="faster")),
+        (OpenAI, Request("stance", b"x", wall=0.0)),
+        (OpenAI, Request("stance", b"x", idle=-1.0)),
+    ],
+)
+def test_what_a_service_does_not_take(make: type[HttpBackend], request_: Request) -> None:
+    reviewer = Reviewer()
+    with serving(reviewer), pytest.raises(Refused) as refused:
+        backend(make, reviewer.url).ask(request_)
+    assert refused.value.code == "E_BACKEND_OPTION"
+    assert reviewer.asked == []
+
+
+@pytest.mark.parametrize(
+    ("make", "more"),
+    [(OpenAI, {"speed": "standard"}), (OpenAI, {"effort": "none"}), (Anthropic, {"speed": "fast", "effort": "xhigh"})],
+)
+def test_what_it_takes(make: type[HttpBackend], more: dict[str, str]) -> None:
+    assert ask(make, Reviewer(), **more).text is not None
+
+
 def test_a_model_is_needed() -> None:
     reviewer = Reviewer()
-    with serving(reviewer):
-        answer = OpenAI(None, reviewer.url, "SERVICE_KEY", environment=ENVIRONMENT).ask(Request("stance", b"x"))
-    assert answer.failure is not None
-    assert answer.model_basis == "backend_default"
+    with serving(reviewer), pytest.raises(Refused) as refused:
+        OpenAI(None, reviewer.url, "SERVICE_KEY", environment=ENVIRONMENT).ask(Request("stance", b"x"))
+    assert refused.value.code == "E_BACKEND_OPTION"
     assert reviewer.asked == []

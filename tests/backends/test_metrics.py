@@ -66,6 +66,16 @@ def test_a_row() -> None:
     }  # fmt: skip
 
 
+def test_the_model_that_was_asked_for() -> None:
+    unnamed = replace(REQUEST, model=None)
+    for more, model in (({}, None), ({"model": "of-the-backend"}, "of-the-backend")):
+        found = row_of(
+            at=AT, backend="openai", endpoint="e", request=unnamed, answer=ANSWER, payload_sha256=None, **more
+        )
+        assert (found or {}).get("model") == model
+    assert (row(model="of-the-backend") or {})["model"] == "model-y"
+
+
 def test_a_failure_is_a_row_and_what_reached_nobody_is_none() -> None:
     found = row(TIMEOUT)
     assert found is not None

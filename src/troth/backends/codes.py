@@ -14,6 +14,7 @@ CODES: Final[Mapping[str, str]] = {
     "E_PROVIDERS": "A provider in the user's settings of reviewers could not be meant; the message says which.",
     "E_SELF_REVIEW": "The host may not review its own work: a reviewer can be reached, it is code, or it is not "
     "certain that none can be started.",
+    "E_NO_GRANT": "There is no stored consent for that address, so there is nothing to take back.",
     "consent_denied": "Nobody agreed that anything is sent to that address, so nothing was; "
     "`troth review consent grant` agrees.",
 }

@@ -22,14 +22,12 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Final, NamedTuple
 
+from troth.backends.commandline import EFFORTS, SPEEDS, check_options, unsendable
 from troth.backends.endpoint import parse_endpoint
 from troth.backends.independence import provider_of
-from troth.backends.protocol import MOST_INPUT, MOST_MESSAGE, Answer, Failure, Kind, ModelBasis, Request
+from troth.backends.protocol import MOST_MESSAGE, Answer, Failure, Kind, ModelBasis, Request
 from troth.core.errors import Refused
 from troth.review.shapes import FAILURE_CODES
-
-EFFORTS: Final = ("none", "low", "medium", "high", "xhigh")
-SPEEDS: Final = ("standard", "fast")
 
 OPENAI_URL: Final = "https://api.openai.com/v1"
 ANTHROPIC_URL: Final = "https://api.anthropic.com"
@@ -67,10 +65,6 @@ class _Read(NamedTuple):
 
 class _TooLong(Exception):
     """The message is longer than any that is taken."""
-
-
-class _Unsupported(Exception):
-    """The service has no such setting; the sentence says which."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,6 +115,8 @@ class HttpBackend(ABC):
     resources: ClassVar[str]
     complete: ClassVar[frozenset[str]]
     cut: ClassVar[frozenset[str]]
+    efforts: ClassVar[tuple[str, ...]] = EFFORTS
+    speeds: ClassVar[tuple[str, ...]] = SPEEDS
     kind: Kind = "http"
     sandboxed = False
 
@@ -158,20 +154,26 @@ class HttpBackend(ABC):
         return None
 
     def ask(self, request: Request) -> Answer:
-        """Ask once; whatever the service does ends in the answer."""
+        """Ask once; whatever the service does ends in the answer.
+
+        Raises:
+            Refused: ``E_BACKEND_OPTION`` for a request without a model, or with what the service does not take.
+        """
         model = request.model or self.model
+        check_options(self.name, replace(request, model=model), self.efforts, self.speeds)
+        if model is None:
+            raise Refused("E_BACKEND_OPTION", f"{self.name} needs the name of a model", remedy="Name one with --model.")
         blank = Answer(
             None, _failure("backend_error", "nothing was asked"), "spawn_error", model,
-            "requested" if model else "backend_default", 0, 0, None, 0.0, 1, False, None,
+            "requested", 0, 0, None, 0.0, 1, False, None,
         )  # fmt: skip
         missing = self.usable()
         if missing is not None:
             code = "auth_error" if self._key_variable is not None and self._secret() is None else "backend_error"
             return replace(blank, failure=_failure(code, missing))
-        problem = self._problem(request, model)
-        if problem is not None:
-            return replace(blank, failure=_failure("backend_error", problem))
-        assert model is not None
+        unsent = unsendable(request)
+        if unsent is not None:
+            return replace(blank, failure=unsent)
         from troth.backends.wire import Watch, watched
 
         text = framed(request.instruction, request.payload.decode("utf-8"), self._nonce)
@@ -214,11 +216,7 @@ class HttpBackend(ABC):
 
     @abstractmethod
     def _settings(self, request: Request) -> dict[str, Any]:
-        """Return effort and speed in the service's words.
-
-        Raises:
-            _Unsupported: it has no such setting.
-        """
+        """Return effort and speed in the service's words."""
 
     @abstractmethod
     def _stream(self, client: Any, request: Request, model: str, text: Framed) -> _Read:
@@ -238,22 +236,6 @@ class HttpBackend(ABC):
 
     def _base(self) -> str:
         return f"{self.endpoint}/{self._path}" if self._path else self.endpoint
-
-    def _problem(self, request: Request, model: str | None) -> str | None:
-        if not model or len(model) > _MOST_NAME or not model.isprintable():
-            return "a reviewer behind HTTP needs the name of a model"
-        if len(request.payload) > MOST_INPUT:
-            return f"what is to be judged has more than {MOST_INPUT} bytes"
-        try:
-            request.payload.decode("utf-8")
-            request.instruction.encode("utf-8")
-        except UnicodeError:
-            return "what is to be judged is not UTF-8 text, and nothing else can be sent to this service"
-        try:
-            self._settings(request)
-        except _Unsupported as fault:
-            return str(fault)
-        return None
 
     def _call(self, request: Request, model: str, text: Framed, watch: Any) -> _Read:
         import httpx2
@@ -332,6 +314,7 @@ class OpenAI(HttpBackend):
     resources = "openai.resources.chat"
     complete = frozenset({"stop"})
     cut = frozenset({"length"})
+    speeds = ("standard",)
 
     def __init__(
         self, model: str | None, url: str = OPENAI_URL, key_variable: str | None = "OPENAI_API_KEY", **rest: Any
@@ -343,10 +326,6 @@ class OpenAI(HttpBackend):
         return {"Authorization": f"Bearer {secret}"} if secret is not None else {}
 
     def _settings(self, request: Request) -> dict[str, Any]:
-        if request.speed not in (None, "standard"):
-            raise _Unsupported("an OpenAI-compatible service has no such speed")
-        if request.effort is not None and request.effort not in EFFORTS:
-            raise _Unsupported("an OpenAI-compatible service has no such effort")
         return {"reasoning_effort": request.effort} if request.effort is not None else {}
 
     def _client(self, transport: Any, request: Request) -> Any:
@@ -407,6 +386,7 @@ class Anthropic(HttpBackend):
     resources = "anthropic.resources.messages"
     complete = frozenset({"end_turn", "stop_sequence"})
     cut = frozenset({"max_tokens", "model_context_window_exceeded"})
+    efforts = EFFORTS[1:]
 
     def __init__(
         self, model: str | None, url: str = ANTHROPIC_URL, key_variable: str | None = "ANTHROPIC_API_KEY", **rest: Any
@@ -420,12 +400,8 @@ class Anthropic(HttpBackend):
     def _settings(self, request: Request) -> dict[str, Any]:
         settings: dict[str, Any] = {}
         if request.effort is not None:
-            if request.effort not in EFFORTS or request.effort == "none":
-                raise _Unsupported("Anthropic's service has no such effort")
             settings["output_config"] = {"effort": request.effort}
         if request.speed is not None:
-            if request.speed not in SPEEDS:
-                raise _Unsupported("Anthropic's service has no such speed")
             settings["speed"] = request.speed
         return settings
 

@@ -79,7 +79,7 @@ def row_of(
         request: what was asked; the artifact's size is taken from it.
         answer: what came of it.
         payload_sha256: ``None`` where the run keeps no record.
-        more: further members of :data:`FIELDS`.
+        more: further members of :data:`FIELDS`; ``model`` is that of the backend, where the request names none.
     """
     if answer.end == "spawn_error" or (answer.sent == 0 and not answer.any_byte):
         return None
@@ -89,7 +89,7 @@ def row_of(
             "at": at,
             "backend": backend,
             "endpoint": endpoint,
-            "model": request.model,
+            "model": request.model or more.get("model"),
             "resolved_model": answer.model if answer.model_basis == "resolved" else None,
             "effort": request.effort,
             "speed": request.speed,

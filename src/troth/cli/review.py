@@ -10,6 +10,8 @@ from troth.cli.lazy import LazyTable, Table
 
 COMMANDS: Final[Table] = {
     # name: (module, one line of help shown by `troth review --help`)
+    "backends": ("troth.cli.review_consent", "Tell who could review, how independent each is, what it lacks."),
+    "consent": ("troth.cli.review_consent", "Say to which addresses reviews may be sent."),
     "validate": ("troth.cli.review_documents", "Tell every rule that a review document breaks, and where."),
     "show": ("troth.cli.review_documents", "Show findings with the text they point at, or what became of them."),
     "machine": ("troth.cli.review_documents", "Tell the states of a finding and its legal moves."),
