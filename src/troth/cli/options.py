@@ -166,6 +166,11 @@ def actor_of(actor: str | None, workspace: Workspace) -> str:
     return _actor(actor, workspace.config().actor)
 
 
+def actor_without(actor: str | None) -> str:
+    """Return who acts outside of a workspace, as :func:`acting` does."""
+    return _actor(actor, None)
+
+
 def _actor(named: str | None, configured: str | None) -> str:
     if named is not None:
         return named

@@ -232,9 +232,9 @@ def _show_response(value: dict[str, Any], artifact: Artifact | None, *, as_json:
                    "findings": findings})  # fmt: skip
         return status
     revision = value["artifact"]["revision"]
-    say(f"review      {_text(value['review_id'])}")
-    say(f"artifact    {value['artifact']['kind']}, {revision['algorithm']} {_text(revision['value'])}")
-    say(f"assessment  {value['assessment'].replace('_', ' ')}: {_text(value['summary'])}")
+    say(f"review      {shown_text(value['review_id'])}")
+    say(f"artifact    {value['artifact']['kind']}, {revision['algorithm']} {shown_text(revision['value'])}")
+    say(f"assessment  {value['assessment'].replace('_', ' ')}: {shown_text(value['summary'])}")
     if not bound:
         say(coloured("            the artifact given is not the one that was reviewed", "red"))
     if artifact is None:
@@ -252,44 +252,44 @@ def _bound(revision: dict[str, str], artifact: Artifact) -> bool:
 
 def _tell_finding(finding: dict[str, Any]) -> None:
     say()
-    say(f"{finding['id']}  {finding['severity']}, confidence {finding['confidence']}: {_text(finding['claim'])}")
+    say(f"{finding['id']}  {finding['severity']}, confidence {finding['confidence']}: {shown_text(finding['claim'])}")
     for entry in finding["evidence"]:
         told = entry["anchored"]
         flag = ""
         if told is not None:
             flag = coloured(f" [{told.state}]", {"resolved": "green", "unresolved": "red"}.get(told.state, "yellow"))
-        say(f"  {_anchor_words(entry['anchor'])}{flag}")
-        say(f"    {_text(entry['observation'])} ({entry['grounding'].replace('_', ' ')})")
+        say(f"  {anchor_words(entry['anchor'])}{flag}")
+        say(f"    {shown_text(entry['observation'])} ({entry['grounding'].replace('_', ' ')})")
         if told is not None:
-            _tell_anchored(told)
-    say(f"  recommended: {_text(finding['recommendation'])}")
+            tell_anchored(told)
+    say(f"  recommended: {shown_text(finding['recommendation'])}")
 
 
-def _tell_anchored(told: Any) -> None:
+def tell_anchored(told: Any) -> None:
     for fault in told.faults:
-        say(f"    {fault.rule}: {_text(fault.message)}")
+        say(f"    {fault.rule}: {shown_text(fault.message)}")
     for place in told.passages:
-        say(f"    {_text(place.path)}")
+        say(f"    {shown_text(place.path)}")
         before = None
         for line in place.lines:
             if before is not None and line.number != before + 1:
                 say(f"          … {place.left_out} lines")
-            say(f"    {'>' if line.anchored else ' '} {line.number:>4}  {_text(line.text)}")
+            say(f"    {'>' if line.anchored else ' '} {line.number:>4}  {shown_text(line.text)}")
             before = line.number
     if told.places > len(told.passages) > 0:
         say(f"    and at {told.places - len(told.passages)} more places")
     if told.value is not None:
-        say(f"    {_text(told.value)}")
+        say(f"    {shown_text(told.value)}")
     for reason in told.notes:
         say(f"    {reason}")
 
 
-def _anchor_words(anchor: dict[str, Any]) -> str:
-    rest = ", ".join(f"{name} {_text(str(value), 200)}" for name, value in anchor.items() if name != "type")
+def anchor_words(anchor: dict[str, Any]) -> str:
+    rest = ", ".join(f"{name} {shown_text(str(value), 200)}" for name, value in anchor.items() if name != "type")
     return f"{anchor['type']}: {rest}"
 
 
-def _text(text: str, limit: int = 2000) -> str:
+def shown_text(text: str, limit: int = 2000) -> str:
     """Return what a reviewer wrote, control characters gone, on one line."""
     from troth.review.formats import heard
 
@@ -303,26 +303,26 @@ def _show_reconciliation(value: dict[str, Any], *, as_json: bool) -> int:
     if as_json:
         emit_json({**value, "success": end.exit == 0})
         return end.exit
-    say(f"review      {_text(value['review_id'])}")
+    say(f"review      {shown_text(value['review_id'])}")
     say(f"outcome     {coloured(value['outcome'], end.colour)}: {end.says}")
     if "failure" in value:
-        say(f"failure     {value['failure']['code']}: {_text(value['failure']['message'])}")
+        say(f"failure     {value['failure']['code']}: {shown_text(value['failure']['message'])}")
     for item in value["items"]:
         say()
         decided = " by the operator" if item["state"] == "resolved" and "escalation" in item else ""
         say(f"{item['finding_id']}  {item['state']}{decided}")
         for name in ("host_position", "reviewer_position", "resolution"):
             if name in item:
-                say(f"  {name.replace('_', ' ')}: {_text(item[name])}")
+                say(f"  {name.replace('_', ' ')}: {shown_text(item[name])}")
         for entry in item.get("verification", ()):
-            detail = f": {_text(entry['detail'])}" if "detail" in entry else ""
+            detail = f": {shown_text(entry['detail'])}" if "detail" in entry else ""
             say(f"  {entry['method'].replace('_', ' ')} {entry['result']}{detail}")
         if "escalation" in item:
             held = item["escalation"]
             say(f"  {held['dispute_kind'].replace('_', ' ')}, stopped: {held['stop_reason'].replace('_', ' ')}")
-            say(f"  question: {_text(held['operator_question'])}")
+            say(f"  question: {shown_text(held['operator_question'])}")
     for limit in value.get("limitations", ()):
-        say(f"limit       {_text(limit)}")
+        say(f"limit       {shown_text(limit)}")
     return end.exit
 
 

@@ -1,0 +1,244 @@
+"""Whole reviews through the front door, with a reviewer whose answers stand in a file."""
+
+from __future__ import annotations
+
+import json
+import stat
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from support.frontdoor import Answer, troth
+from support.reviewing import MEMO, finding, reply, response
+
+APPROVE = ("--approve", "scripted:reviewer")
+
+
+class Desk:
+    """A workspace with a memo and a reviewer's script, and the commands on it."""
+
+    def __init__(self, folder: Path, *answers: Mapping[str, Any]) -> None:
+        self.folder = folder
+        self.env = {"HOME": str(folder / "home"), "XDG_CONFIG_HOME": "", "XDG_STATE_HOME": "", "NO_COLOR": "1",
+                    "TROTH_ACTOR": "agent:host", "IMPASSE_HOST": "", "CLAUDECODE": ""}  # fmt: skip
+        (folder / "home").mkdir()
+        self.work = folder / "work"
+        self.work.mkdir()
+        (self.work / "memo.md").write_bytes(MEMO)
+        self.script(*answers)
+        assert self("init").exit == 0
+
+    def script(self, *answers: Mapping[str, Any]) -> None:
+        """Give the reviewer other answers."""
+        (self.work / "reviewer.json").write_text(json.dumps({"answers": list(answers)}))
+
+    def __call__(self, *words: str, **given: Any) -> Answer:
+        """Run a command as it is."""
+        return troth(*words, cwd=self.work, env=self.env, **given)
+
+    def start(self, *words: str, **given: Any) -> Answer:
+        """Have the memo reviewed."""
+        return self(
+            "review", "start", "memo.md", "--kind", "decision", "--backend", "scripted:reviewer.json", *words, **given
+        )
+
+    def ok(self, *words: str) -> Any:
+        """Run a command of a review and return its answer."""
+        answer = (
+            self("review", *words, "--json")
+            if "--" not in words
+            else self("review", *words[: words.index("--")], "--json", *words[words.index("--") :])
+        )
+        assert answer.exit == 0, answer.out + answer.err
+        return answer.json
+
+
+def says(value: Any, to: str = "review", **more: Any) -> dict[str, Any]:
+    return {"to": to, "json": value, **more}
+
+
+THREE = says(response(finding(1), finding(2, "There is no invoice."), finding(3, "Wait for spring.")))
+
+
+def test_a_review_from_start_to_the_question(tmp_path: Path) -> None:
+    desk = Desk(tmp_path, THREE, says(reply("F002"), "rebuttal"))
+    denied = desk.start()
+    assert denied.exit == 2
+    assert "consent_denied" in denied.err
+    assert not (desk.work / ".mentu" / "reviews").exists()
+    dry = desk.start("--dry-run", "--json")
+    assert (dry.exit, dry.json["sent"], dry.json["consent"]["basis"]) == (0, False, None)
+    assert dry.json["manifest"]["members"][0]["bytes"] == len(MEMO)
+    begun = desk.start(*APPROVE)
+    assert begun.exit == 3
+    assert begun.out.index("payload sha256") < begun.out.index("needs attention")
+    assert "not established" in begun.out
+    assert desk.ok("next")["finding"]["id"] == "F001"
+    assert desk.ok("triage", "F001", "checkable")["state"] == "evidence_verification"
+    refused = desk("review", "accept", "F001", "--json")
+    assert (refused.exit, refused.json["error"]["code"], refused.json["error"]["detail"]) == (
+        2, "E_REVIEW_BASIS", "verified",
+    )  # fmt: skip
+    belied = desk("review", "verify", "F001", "--method", "artifact-inspection", "--result", "supports",
+                  "--detail", "There is none.", "--absent", "saves", "--json")  # fmt: skip
+    assert (belied.exit, belied.json["error"]["code"]) == (2, "E_REVIEW_CHECK")
+    made = desk.ok("verify", "F001", "--method", "artifact-inspection", "--result", "supports", "--detail",
+                   "No source is named.", "--absent", "invoice")  # fmt: skip
+    assert made["recorded"]
+    assert desk.ok("resolve", "F001", "--done", "The invoice is named.")["state"] == "resolved"
+    desk.ok("triage", "F003", "judgment", "--kind", "value_or_priority_tradeoff")
+    desk.ok("escalate", "F003", "--question", "Now or in spring?", "--position", "Now.", "--unverifiable", "It weighs.")
+    desk.ok("triage", "F002", "checkable")
+    desk.ok("contest", "F002", "--position", "It is attached.", "--unverifiable", "The attachment is not here.")
+    brought = desk.ok("rebut", "F002")
+    assert brought["news"]
+    assert brought["finding"]["new_evidence"][0]["waiting"]
+    ended = desk.ok("escalate", "F002", "--question", "Is there an invoice?")
+    assert ended["outcome"] == "deadlocked"
+    assert not ended["success"]
+    status = desk("review", "status")
+    assert status.exit == 4
+    assert "A person must decide." in status.out
+    result = json.loads((desk.work / ".mentu/reviews/memo/reconciliation.json").read_bytes())
+    assert [item["escalation"]["stop_reason"] for item in result["items"] if item["state"] == "deadlocked"] == [
+        "round_limit", "operator_authority_required",
+    ]  # fmt: skip
+    checked = desk.ok("recheck")
+    assert [again["state"] for again in checked["checked"]] == ["same"]
+    validated = troth(
+        "review", "validate", ".mentu/reviews/memo/reconciliation.json", "--review",
+        ".mentu/reviews/memo/response.json", "--artifact", "memo.md=.mentu/reviews/memo/payload",
+        cwd=desk.work, env=desk.env,
+    )  # fmt: skip
+    assert validated.exit == 0
+    for path in (desk.work / ".mentu" / "reviews").rglob("*"):
+        assert stat.S_IMODE(path.lstat().st_mode) == (0o700 if path.is_dir() else 0o600)
+
+
+FAILURES = ("backend_error", "rate_limited", "auth_error", "timeout", "consent_denied", "artifact_unavailable",
+            "cancelled")  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [{"failure": code} for code in FAILURES]
+    + [{"text": "VERDICT: APPROVE"}, {"text": ""}, {"flood": 50_000_000}, {"end": "wall_timeout"},
+       says({"schema_version": "1.0", "reconciliation_id": "r", "review_id": "memo", "outcome": "converged",
+             "items": []})],
+    ids=str,
+)  # fmt: skip
+def test_a_reviewer_that_failed_never_approves(tmp_path: Path, answer: dict[str, Any]) -> None:
+    desk = Desk(tmp_path, answer)
+    begun = desk.start(*APPROVE)
+    assert begun.exit == 3
+    assert "outcome     failed: The review failed; nothing was established." in begun.out
+    status = desk("review", "status", "--json")
+    assert (status.exit, status.json["outcome"], status.json["success"]) == (3, "failed", False)
+    assert desk("review", "next").exit == 2
+    assert desk("review", "finish").exit == 3
+
+
+def test_an_approval_is_a_success(tmp_path: Path) -> None:
+    desk = Desk(tmp_path, says(response()))
+    assert desk.start(*APPROVE).exit == 0
+    assert desk("review", "status").exit == 0
+    assert desk("review", "list", "--open", "--json").json == {"reviews": []}
+
+
+def test_a_hostile_answer_does_no_harm(tmp_path: Path) -> None:
+    nasty = "\x1b]0;owned\x07\x1b[2J<script>alert(1)</script>\u202e"
+    entry = {**finding(1)["evidence"][0], "observation": nasty}
+    answer = response(finding(1, nasty, evidence=[entry], recommendation=nasty), review_id="../../../escape",
+                      summary=nasty)  # fmt: skip
+    desk = Desk(tmp_path, says(answer))
+    begun = desk.start(*APPROVE)
+    shown = desk("review", "next")
+    for told in (begun, shown, desk("review", "next", "--json"), desk("review", "status", "--json")):
+        assert told.exit in (0, 3)
+        assert not {"\x1b", "\x07", "\u202e"} & set(told.out + told.err)
+    assert [path.name for path in (desk.work / ".mentu" / "reviews").iterdir()] == ["memo"]
+    kept = json.loads((desk.work / ".mentu/reviews/memo/response.json").read_bytes())
+    assert kept["review_id"] == "memo"
+    verdict = json.loads((desk.work / ".mentu/reviews/memo/validation.json").read_bytes())
+    assert verdict["supplied"]["review_id"] == "../../../escape"
+
+
+def test_an_anchor_that_points_nowhere_is_flagged(tmp_path: Path) -> None:
+    lost = {**finding(1)["evidence"][0], "anchor": {"type": "text_quote", "quote": "saves 300"}}
+    desk = Desk(tmp_path, says(response(finding(1, evidence=[lost]))))
+    assert "1 pieces of evidence point nowhere" in desk.start(*APPROVE).out
+    shown = desk("review", "next")
+    assert "[unresolved]" in shown.out
+    assert "rests on your own verification alone" in shown.out
+
+
+def test_runs_are_named_listed_and_forgotten(tmp_path: Path) -> None:
+    desk = Desk(tmp_path, says(response(finding(1))))
+    for words in ((), ("--id", "Ärger/../x")):
+        assert desk.start(*APPROVE, *words).exit == 3
+    ids = [entry["review_id"] for entry in desk.ok("list")["reviews"]]
+    assert ids[0] == "memo"
+    assert ids[1].startswith("-rger-..-x-")
+    assert desk.ok("next", "--review", "mem")["review_id"] == "memo"
+    assert desk("review", "next", "--review", "../memo").exit == 2
+    # What is suggested names the run when it is not the last one.
+    told = desk.ok("triage", "F001", "checkable", "--review", "memo")
+    assert all("--review memo" in step["command"] for step in told["next"])
+    assert desk.ok("forget", "memo")["gone"]
+    assert not (desk.work / ".mentu/reviews/memo").exists()
+    assert desk("review", "forget", "memo").exit == 2
+    assert desk.ok("prune", "--days", "1") == {"removed": [], "kept": [], "dry_run": False}
+    run = desk.work / ".mentu/reviews" / ids[1] / "run.json"
+    run.write_text(run.read_text().replace('"created":"20', '"created":"19'))
+    assert desk.ok("prune", "--days", "1")["removed"] == [ids[1]]
+
+
+def test_prune_keeps_what_waits_for_the_operator(tmp_path: Path) -> None:
+    desk = Desk(tmp_path, says(response(finding(1))))
+    desk.start(*APPROVE)
+    desk.ok("triage", "F001", "judgment", "--kind", "policy_or_authority_required")
+    desk.ok("escalate", "F001", "--question", "May we?", "--position", "No.", "--unverifiable", "It is policy.")
+    run = desk.work / ".mentu/reviews/memo/run.json"
+    run.write_text(run.read_text().replace('"created":"20', '"created":"19'))
+    assert desk.ok("prune", "--days", "30")["kept"] == [
+        {"review_id": "memo", "why": "1 of its questions wait for the operator"}
+    ]
+    assert desk.ok("prune", "--days", "30", "--even-open")["removed"] == ["memo"]
+
+
+def test_outside_a_workspace_runs_stand_in_the_users_folder(tmp_path: Path) -> None:
+    desk = Desk(tmp_path, says(response()))
+    alone = tmp_path / "alone"
+    alone.mkdir()
+    (alone / "memo.md").write_bytes(MEMO)
+    script = f"scripted:{desk.work}/reviewer.json"
+    begun = troth("review", "start", "memo.md", "--kind", "decision", "--backend", script, *APPROVE,
+                  cwd=alone, env=desk.env)  # fmt: skip
+    assert begun.exit == 0, begun.err
+    assert (tmp_path / "home/.local/state/troth/reviews/memo/run.json").is_file()
+
+
+def test_several_files_and_standard_input(tmp_path: Path) -> None:
+    desk = Desk(tmp_path, says(response()))
+    (desk.work / "src").mkdir()
+    for name in ("b.py", "a.py"):
+        (desk.work / "src" / name).write_text(f"# {name}\n")
+    (desk.work / "src" / "link.py").symlink_to("/etc/passwd")
+    begun = desk("review", "start", "src", "-", "n.md=memo.md", "--kind", "code", "--backend", "scripted:reviewer.json",
+                 *APPROVE, "--json", stdin="a diff\n")  # fmt: skip
+    assert begun.exit == 0, begun.out
+    assert [member["path"] for member in begun.json["members"]] == ["n.md", "src/a.py", "src/b.py", "stdin"]
+    link = desk("review", "start", "src/link.py", "--kind", "code", "--backend", "scripted:reviewer.json", *APPROVE)
+    assert (link.exit, "symbolic link" in link.err) == (2, True)
+
+
+def test_an_operators_confirmation_is_not_an_agents(tmp_path: Path) -> None:
+    desk = Desk(tmp_path, says(response(finding(1))))
+    desk.start(*APPROVE)
+    desk.ok("triage", "F001", "checkable")
+    words = ("verify", "F001", "--method", "operator-confirmation", "--result", "supports", "--detail", "Asked.")
+    denied = desk("review", *words, "--json")
+    assert (denied.exit, denied.json["error"]["code"]) == (2, "E_REVIEW_ROLE")
+    assert desk.ok(*words, "--as", "human:reviewer")["recorded"]
