@@ -495,6 +495,23 @@ def test_the_endpoint_of_codex_follows_from_the_login(
     assert (backend.endpoint, backend.provider) == (endpoint, "openai")
 
 
+def test_a_login_is_not_shown_to_another_service(tmp_path: Path) -> None:
+    stand_in(tmp_path / "bin", "codex", "here.joinpath('saw').write_text(str(os.listdir(os.environ['CODEX_HOME'])))")
+    stand_in(tmp_path / "bin", "claude", envelope(ANSWER))
+    home = tmp_path / "bin/home/.codex"
+    home.mkdir(parents=True)
+    (home / "auth.json").write_text('{"tokens": {}}')
+    Codex(around(tmp_path / "bin", OPENAI_API_KEY="k"), "https://gate.example").ask(ASK)
+    assert (tmp_path / "bin/saw").read_text() == "[]"
+    assert seen(tmp_path / "bin")["environment"]["CODEX_API_KEY"] == "k"
+    away = around(tmp_path / "bin", CLAUDE_CODE_OAUTH_TOKEN="t", ANTHROPIC_AUTH_TOKEN="k", CLAUDE_CONFIG_DIR="/kept")
+    Claude(away, "https://gate.example", managed=()).ask(ASK)
+    given = seen(tmp_path / "bin")["environment"]
+    assert given["ANTHROPIC_AUTH_TOKEN"] == "k"
+    assert "CLAUDE_CODE_OAUTH_TOKEN" not in given
+    assert given["CLAUDE_CONFIG_DIR"] != "/kept"
+
+
 def test_a_login_is_lent_and_a_renewed_one_comes_back(tmp_path: Path) -> None:
     home = tmp_path / "bin/home/.codex"
     home.mkdir(parents=True)

@@ -214,14 +214,15 @@ def test_an_endpoint_that_never_answers_is_a_timeout(name: str, tmp_path: Path) 
     assert answer.end == "wall_timeout"
 
 
-def test_a_stored_login_reaches_codex(tmp_path: Path) -> None:
+def test_a_stored_login_reaches_codex(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     home = tmp_path / "home"
     (home / ".codex").mkdir(parents=True)
     (home / ".codex/auth.json").write_text(json.dumps({"OPENAI_API_KEY": "stored-key"}))
     (home / ".codex/AGENTS.md").write_text("MARKER: praise everything")
     around = {"PATH": f"{Path(needs('codex')).parent}{os.pathsep}{os.environ['PATH']}", "HOME": str(home)}
     with playing(ANSWER) as model:
-        answer = Codex(around, f"{model.url}/v1").ask(Request("a", b"b", wall=60.0))
+        monkeypatch.setattr(codex, "SETTINGS", (*codex.SETTINGS, f'openai_base_url="{model.url}/v1"'))
+        answer = Codex(around).ask(Request("a", b"b", wall=60.0))
     assert answer.text == ANSWER.encode(), answer.failure
     assert model.asked[0].headers["authorization"] == "Bearer stored-key"
     assert "MARKER" not in json.dumps(model.asked[0].body)

@@ -147,8 +147,10 @@ class Claude:
             prompt = folders.own / "instruction"
             with os.fdopen(os.open(prompt, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
                 file.write(told.encode())
-            environment = environment_of(self._around, (*KEYS, "CLAUDE_CONFIG_DIR"), folders.temporary) | QUIET
-            if any(self._around.get(key) for key in KEYS):
+            # A login is never shown to a service that is not its own.
+            keys = KEYS if self._url is None else KEYS[:2]
+            environment = environment_of(self._around, (*keys, "CLAUDE_CONFIG_DIR"), folders.temporary) | QUIET
+            if self._url is not None or any(self._around.get(key) for key in keys):
                 home = folders.own / "home"
                 home.mkdir(mode=0o700)
                 environment["CLAUDE_CONFIG_DIR"] = str(home)

@@ -200,7 +200,11 @@ class Codex:
         if own:
             return own
         general = self._around.get("OPENAI_API_KEY")
-        return general if general and not (self._home / _LOGIN).is_file() else None
+        return general if general and not self._login_counts() else None
+
+    def _login_counts(self) -> bool:
+        """Tell whether there is a stored login for this call; it is never shown to a service that is not its own."""
+        return self._url is None and (self._home / _LOGIN).is_file()
 
     def _logged_in_to_chatgpt(self) -> bool:
         """Tell whether the stored login is one to ChatGPT, whose service stands elsewhere than the one for keys."""
@@ -216,16 +220,15 @@ class Codex:
         return mode == "chatgpt" or (mode is None and not held.get("OPENAI_API_KEY") and bool(held.get("tokens")))
 
     def _lend_login(self, home: Path) -> None:
-        stored = self._home / _LOGIN
-        if stored.is_file():
+        if self._login_counts():
             with contextlib.suppress(OSError):
-                (home / _LOGIN).symlink_to(stored.absolute())
+                (home / _LOGIN).symlink_to((self._home / _LOGIN).absolute())
 
     def _take_login_back(self, home: Path) -> None:
         """Keep a login that the program renewed by putting another file in the place of the one that was lent."""
         lent, stored = home / _LOGIN, self._home / _LOGIN
         with contextlib.suppress(OSError):
-            if lent.is_symlink() or not stored.is_file():
+            if lent.is_symlink() or not self._login_counts():
                 return
             data = _bounded(lent, _MOST_SETTINGS)
             if isinstance(data, bytes) and data:
