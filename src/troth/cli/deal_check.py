@@ -63,14 +63,37 @@ def _emit(value: Any) -> None:
         say(json.dumps(value))
 
 
+_protocol = click.option(
+    "--protocol",
+    type=click.Choice(["0.2", "0.3-proxy"]),
+    default="0.2",
+    show_default=True,
+    help="0.3-proxy has a fifth role, the proxy trustee P; it is ours, not the source's.",
+)
+
+
+def _made(protocol: str) -> type[Run]:
+    """Return the class of runs of that protocol."""
+    if protocol == "0.2":
+        from troth.deals.run import Run
+
+        return Run
+    from troth.deals.proxy_run import ProxyRun
+
+    return ProxyRun
+
+
 @click.command("check")
 @click.argument("transcript", type=click.Path())
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object: deals, log and balances.")
-def check_cmd(transcript: str, as_json: bool) -> int:
+@_protocol
+def check_cmd(transcript: str, protocol: str, as_json: bool) -> int:
     """Replay a transcript that someone wrote and tell how each of its deals ended, and why.
 
     \b
     A transcript is JSON Lines: {"step": n, "msg": {...}}, and at its end optionally {"step": n, "end": true}.
+
+    A transcript of 0.3-proxy is read as such only when --protocol says so: to v0.2 its messages are malformed.
 
     Exit status: 0 every deal settled, 1 one is breached or ended in a protocol error, 2 the file cannot be read as JSON
     Lines, 3 any other end, or a deal that is open.
@@ -80,7 +103,7 @@ def check_cmd(transcript: str, as_json: bool) -> int:
     from troth.deals.answer import answer, exit_status
     from troth.deals.run import replay
 
-    run = replay(_entries(transcript))
+    run = replay(_entries(transcript), run=_made(protocol)())
     if as_json:
         note(f"troth: {_labelled()}")
         _emit(answer(run))
@@ -90,8 +113,10 @@ def check_cmd(transcript: str, as_json: bool) -> int:
 
 
 def _tell(run: Run) -> None:
+    from troth.deals import proxy
     from troth.deals.codes import EVENTS, ILLEGAL
 
+    told_of = {**ILLEGAL, **proxy.ILLEGAL}
     say(_labelled())
     if not run.deals:
         say("No deal: the transcript makes no offer.")
@@ -101,7 +126,7 @@ def _tell(run: Run) -> None:
         say(f"  {printable(' -> '.join(deal.history))}")
         if deal.illegal is not None:
             line, code, told = deal.illegal
-            say(f"  line {line}: {ILLEGAL[code]} [{code}]" + (printable(f" {told}", 300) if told else ""))
+            say(f"  line {line}: {told_of[code]} [{code}]" + (printable(f" {told}", 300) if told else ""))
     if run.log:
         say()
     for line, event in run.log:
@@ -124,7 +149,8 @@ def _word(state: str) -> str:
 @click.option("--mermaid", "drawn", is_flag=True, help="Print a Mermaid sequence diagram.")
 @click.option("--html", "as_page", is_flag=True, help="Print one page of HTML that needs nothing else.")
 @click.option("--json", "as_json", is_flag=True, help="Print the steps and the final record as one JSON object.")
-def show_cmd(transcript: str, drawn: bool, as_page: bool, as_json: bool) -> int:
+@_protocol
+def show_cmd(transcript: str, protocol: str, drawn: bool, as_page: bool, as_json: bool) -> int:
     """Draw a transcript as lanes, one for each role, with what every message did.
 
     Exit status: 0 drawn, whatever the deals came to; 2 the file cannot be read as JSON Lines.
@@ -136,16 +162,16 @@ def show_cmd(transcript: str, drawn: bool, as_page: bool, as_json: bool) -> int:
 
     if drawn + as_page + as_json > 1:
         raise Refused("E_USAGE", "more than one of --mermaid, --html and --json was given", remedy="Name one of them.")
-    steps, run = drawing.draw(_entries(transcript))
+    steps, run = drawing.draw(_entries(transcript), made=_made(protocol))
     if as_json:
         _emit({"steps": [step._asdict() for step in steps], "final": final_record(run)})
     elif drawn:
-        say(drawing.mermaid(steps).rstrip("\n"))
+        say(drawing.mermaid(steps, drawing.lanes_of(run)).rstrip("\n"))
     elif as_page:
         say(drawing.page(steps, run).rstrip("\n"))
     else:
         say(drawing.label())
-        for line in drawing.lanes(steps):
+        for line in drawing.lanes(steps, roles=drawing.lanes_of(run)):
             say(line)
         if not steps:
             say("The transcript is empty.")
@@ -156,35 +182,39 @@ def show_cmd(transcript: str, drawn: bool, as_page: bool, as_json: bool) -> int:
 @click.command("machine")
 @click.option("--mermaid", "drawn", is_flag=True, help="Draw it as a Mermaid state diagram.")
 @click.option("--json", "as_json", is_flag=True, help="Print the tables as one JSON object.")
-def machine_cmd(drawn: bool, as_json: bool) -> int:
+@_protocol
+def machine_cmd(protocol: str, drawn: bool, as_json: bool) -> int:
     """Tell the machine of a deal: what each message does in each state, and what happens in silence.
 
     Example: troth deal machine --mermaid
     """
-    from troth.deals.machine import SPEAKERS, STATES, TABLE, TIMERS, mermaid
-
+    if protocol == "0.2":
+        from troth.deals import machine as tables
+    else:
+        from troth.deals import proxy as tables  # type: ignore[no-redef]  # another module with the same names
     if drawn and as_json:
         raise Refused("E_USAGE", "--mermaid and --json were both given", remedy="Name one of them.")
     if drawn:
-        say(mermaid().rstrip("\n"))
+        say(tables.mermaid().rstrip("\n"))
     elif as_json:
         emit_json(
             {
-                "speakers": {kind: sorted(roles) for kind, roles in SPEAKERS.items()},
+                "speakers": {kind: sorted(roles) for kind, roles in tables.SPEAKERS.items()},
                 "table": {
-                    state: {column: cell._asdict() for column, cell in cells.items()} for state, cells in TABLE.items()
+                    state: {column: cell._asdict() for column, cell in cells.items()}
+                    for state, cells in tables.TABLE.items()
                 },
-                "timers": {state: timer._asdict() for state, timer in TIMERS.items()},
+                "timers": {state: timer._asdict() for state, timer in tables.TIMERS.items()},
             }
         )
     else:
-        for state in STATES:
+        for state in tables.STATES:
             say(state)
-            for column, cell in TABLE[state].items():
+            for column, cell in tables.TABLE[state].items():
                 if cell.code not in ("type_for_state", "unknown_offer"):
                     say(f"  {column:<24}{cell.to}" + (f"  [{cell.code}]" if cell.code else ""))
-            if state in TIMERS:
-                timer = TIMERS[state]
+            if state in tables.TIMERS:
+                timer = tables.TIMERS[state]
                 say(f"  {'(silence)':<24}{timer.to}  {timer.steps} after {timer.since}")
         say("Any other message closes an open deal as Closed:protocol_error; a closed deal stays as it is.")
     return 0

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Any
 
 import orjson
 
 from troth.deals.codes import LABELS, NON_CLAIMS, NON_CLAIMS_REF
 from troth.deals.run import Deal, Run
 from troth.deals.snapshots import canonical
-
-PROTOCOL: Final = "0.2"
 
 
 def answer(run: Run) -> dict[str, Any]:
@@ -47,7 +45,7 @@ def final_record(run: Run) -> dict[str, Any]:
     return {
         "labels": LABELS,
         "non_claims": {"see": NON_CLAIMS_REF, "says": NON_CLAIMS},
-        "protocol": PROTOCOL,
+        "protocol": run.protocol,
         "step": run.now,
         "deals": {name: {**_deal(deal), **_facts(deal)} for name, deal in run.deals.items()},
         "log": [{"line": line, "event": event} for line, event in run.log],

@@ -6,14 +6,15 @@ offer yet; a closed deal absorbs everything and has no row.
 
 from __future__ import annotations
 
-from typing import Final, Literal, NamedTuple, TypeAlias
+from collections.abc import Mapping
+from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
 State: TypeAlias = Literal["Proposed", "Offered", "AcceptedPendingHold", "Held", "Adjudicating", "Settling"]
 Column: TypeAlias = Literal[
     "Offer", "Offer:other_bytes", "superseded", "Accept", "Reject", "EscrowHold", "EscrowHold:other_amount", "Refuse",
     "Disclosure", "Verdict:pass", "Verdict:fail", "Verdict:inconclusive", "Settle", "BreachNotice",
 ]  # fmt: skip
-Points: TypeAlias = Literal["", "lock", "pay", "refund"]
+Points: TypeAlias = Literal["", "lock", "pay", "refund", "entrust", "deliver", "keep", "return", "divert"]
 
 STATES: Final[tuple[State, ...]] = ("Proposed", "Offered", "AcceptedPendingHold", "Held", "Adjudicating", "Settling")
 COLUMNS: Final[tuple[Column, ...]] = (
@@ -150,13 +151,23 @@ _DRAWN: Final = {
 
 def mermaid() -> str:
     """Return the table's moves and timers as a Mermaid state diagram; what leads to an error is drawn once."""
+    return drawn(_MOVES, TIMERS)
+
+
+def drawn(table: Mapping[Any, Mapping[Any, Cell]], timers: Mapping[Any, Any]) -> str:
+    """Return moves and timers as a Mermaid state diagram.
+
+    Args:
+        table: state -> column -> cell, without what is the same in every state.
+        timers: state -> its clock.
+    """
     lines = ["stateDiagram-v2", "    [*] --> Offered: Offer"]
     names: dict[str, str] = {}
-    for state, moves in _MOVES.items():
+    for state, moves in table.items():
         arrows: dict[str, list[str]] = {}
         for column, cell in moves.items():
             arrows.setdefault(cell.to, []).append(column.replace(":", " "))
-        timer = TIMERS[state]
+        timer = timers[state]
         arrows.setdefault(timer.to, []).append(f"{timer.steps} after {timer.since}")
         for to, labels in arrows.items():
             lines.append(f"    {state} --> {_node(to, names)}: {' or '.join(labels)}")

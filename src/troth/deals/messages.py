@@ -234,8 +234,8 @@ def read_message(value: Any) -> Message:
         # For one class, and not for the union of all: what msgspec makes of a union is made anew at every call.
         message: Message = msgspec.convert(value, made)
     except (msgspec.ValidationError, UnicodeEncodeError) as fault:
-        raise _told(fault) from None
-    flaw = _flaw_of(message)
+        raise told(fault) from None
+    flaw = flaw_of(message)
     if flaw is not None:
         raise flaw
     return message
@@ -254,7 +254,7 @@ def read_canonical(kind: object, form: bytes) -> Message | None:
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
         return None
     if kind in DEAL_SHAPED:
-        return message if _flaw_of(message) is None else None
+        return message if flaw_of(message) is None else None
     return message if is_instant(message.ts) else None
 
 
@@ -263,7 +263,7 @@ _DECODE: Final[dict[str, Callable[[bytes], Message]]] = {
 }
 
 
-def _flaw_of(message: Message) -> Malformed | None:
+def flaw_of(message: Message) -> Malformed | None:
     """Return what no type says: an instant that is none, an item of a checklist without its name."""
     if not is_instant(message.ts):
         return Malformed("$.ts", "no RFC 3339 instant")
@@ -275,7 +275,8 @@ def _flaw_of(message: Message) -> Malformed | None:
     return None
 
 
-def _told(fault: Exception) -> Malformed:
+def told(fault: Exception) -> Malformed:
+    """Return what msgspec found, with the member's path."""
     if not isinstance(fault, msgspec.ValidationError):
         return Malformed("$", "text that UTF-8 cannot carry")
     found = _PATH.match(str(fault))

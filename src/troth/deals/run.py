@@ -8,17 +8,17 @@ move.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from heapq import heappop, heappush
-from typing import Any, Final, NamedTuple
+from typing import Any, ClassVar, Final, NamedTuple
 
 from troth.deals.escrow import Escrow
 from troth.deals.machine import (
     PROTOCOL_ERROR,
     SPEAKERS,
     TIMERS,
+    Cell,
     Column,
-    State,
     breached,
     confirms,
     step,
@@ -132,10 +132,17 @@ class Move(NamedTuple):
 class Run:
     """What a transcript comes to, line by line.
 
+    What reads, judges and times messages are attributes of the class, which another version of the protocol replaces.
+
     Args:
         clocks: how long K and C may take.
         trace: takes every move, for whoever draws them.
     """
+
+    protocol: ClassVar[str] = "0.2"
+    timers: ClassVar[Mapping[Any, Any]] = TIMERS
+    _read: staticmethod[[Any], Message] = staticmethod(read_message)
+    _step: staticmethod[[Any, Any], Cell] = staticmethod(step)
 
     def __init__(self, clocks: Clocks = DEFAULT_CLOCKS, trace: list[Move] | None = None) -> None:
         self.clocks = clocks
@@ -181,7 +188,7 @@ class Run:
         while self._timers and self._timers[0][0] <= to:
             due, _, deal = heappop(self._timers)
             if deal.due == due:  # else an older timer of that deal
-                self._close(deal, TIMERS[deal.state].to, "refund", due, by_timer=True)  # type: ignore[index]  # open, so in the table
+                self._close(deal, self.timers[deal.state].to, "refund", due, by_timer=True)
 
     def is_used(self, msg_id: str) -> bool:
         """Tell whether a message used up this id."""
@@ -223,7 +230,7 @@ class Run:
         deal = self.deals.get(named)
         # (4)
         if deal is not None and deal.closed:
-            confirmed = flaw is None and _confirms(value, deal.state)
+            confirmed = flaw is None and self._confirms(value, deal.state)
             self._log("breach_confirmed" if confirmed else "late_message")
             return
         # (5) malformed
@@ -231,7 +238,7 @@ class Run:
             self._illegal(named, "malformed", flaw)
             return
         try:
-            message = read_message(value)
+            message = self._read(value)
         except Malformed as fault:
             self._illegal(named, "malformed", str(fault))
             return
@@ -290,7 +297,7 @@ class Run:
     def _understood(self, message: Message, deal: Deal | None, value: dict[str, Any]) -> None:
         named = message.offer_id
         # (5) malformed, by what the offer lists
-        if type(message) is BreachNotice and deal is not None and not _is_listed(message, deal):
+        if type(message) is BreachNotice and deal is not None and not is_listed(message, deal):
             self._illegal(named, "malformed", "$.mode: not in the offer's list for that party")
         # (5) sender
         elif not may_send(message):
@@ -347,11 +354,11 @@ class Run:
 
     def _move(self, deal: Deal, message: Message, column: Column) -> None:
         # (6)
-        state: State = deal.state  # type: ignore[assignment]  # a closed deal absorbed the message before
-        to, code, points = step(state, column)
+        state = deal.state  # open: a closed deal absorbed the message before
+        to, code, points = self._step(state, column)
         if code is not None:
             deal.illegal = Illegal(self.line, code, f"{column} in {state}")
-        elif type(message) is BreachNotice:
+        elif isinstance(message, BreachNotice):
             self._log("unsupported_breach_notice")
             to = breached(message.party, message.mode)
         elif type(message) is EscrowHold and points == "lock":
@@ -362,7 +369,7 @@ class Run:
             deal.verdict = message
         elif type(message) is Settle and type(message.object_options) is tuple:
             deal.granted = message.object_options
-        if to in TIMERS:
+        if to in self.timers:
             self._enter(deal, to)
         else:
             self._close(deal, to, points, self.now)
@@ -375,7 +382,7 @@ class Run:
         deal.steps.append(self.now)
         if self.trace is not None:
             self.trace.append(Move(deal.offer_id, to, self.now, self.line))
-        timer = TIMERS[to]  # type: ignore[index]  # an open state
+        timer = self.timers[to]
         if timer.steps == "expires_steps":
             due = deal.offered_at + offer.expires_steps
         elif timer.steps == "adjudicate_steps":
@@ -383,11 +390,22 @@ class Run:
         elif timer.steps == "settle_steps" and self.clocks.settle_steps is not None:
             due = self.now + self.clocks.settle_steps
         else:
-            due = self.now + offer.obligation.deadline_steps
+            due = self.now + self._steps_of(timer.steps, offer)
         if due != deal.due:
             deal.due = due
             self._armed += 1
             heappush(self._timers, (due, self._armed, deal))
+
+    def _steps_of(self, clock: str, offer: Offer | OfferSupersede) -> int:
+        return offer.obligation.deadline_steps
+
+    def _confirms(self, value: dict[str, Any], end: str) -> bool:
+        if value.get("type") != "BreachNotice":
+            return False
+        try:
+            return _is_confirming(self._read(value), end)
+        except Malformed:
+            return False
 
     def _close(self, deal: Deal, to: str, points: str, at: int, *, by_timer: bool = False) -> None:
         if self.trace is not None:
@@ -445,31 +463,28 @@ def column_of(message: Message, deal: Deal) -> Column:
     return "EscrowHold" if same else "EscrowHold:other_amount"
 
 
-def _is_listed(notice: BreachNotice, deal: Deal) -> bool:
+def is_listed(notice: BreachNotice, deal: Deal) -> bool:
+    """Tell whether the offer lists the breach that a notice names."""
     assert deal.offer is not None
     return notice.mode in (deal.offer.breach_c if notice.party == "C" else deal.offer.breach_a)
 
 
-def _confirms(value: dict[str, Any], end: str) -> bool:
-    if value.get("type") != "BreachNotice":
-        return False
-    try:
-        return _is_confirming(read_message(value), end)
-    except Malformed:
-        return False
-
-
 def _is_confirming(message: Message, end: str) -> bool:
-    return type(message) is BreachNotice and confirms(end, message.party, message.mode)
+    return isinstance(message, BreachNotice) and confirms(end, message.party, message.mode)
 
 
-def replay(lines: Iterable[Entry], clocks: Clocks = DEFAULT_CLOCKS) -> Run:
+def replay(lines: Iterable[Entry], clocks: Clocks = DEFAULT_CLOCKS, run: Run | None = None) -> Run:
     """Return what the lines come to.
+
+    Args:
+        lines: what each line holds.
+        clocks: how long K and C may take.
+        run: one that has not begun, of another version of the protocol than v0.2.
 
     Raises:
         Refused: ``E_TRANSCRIPT_UNREADABLE``, from whoever reads the lines.
     """
-    run = Run(clocks)
+    run = Run(clocks) if run is None else run
     for entry in lines:
         run.take(entry)
     return run

@@ -6,17 +6,21 @@ All three draw the same steps. Text of the parties is never markup: the page esc
 from __future__ import annotations
 
 import html
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any, Final, NamedTuple
 
 from troth.core.words import printable
+from troth.deals import proxy
 from troth.deals.codes import EVENTS, ILLEGAL, LABELS, NON_CLAIMS, NON_CLAIMS_REF
 from troth.deals.messages import DEAL_SHAPED
 from troth.deals.run import DEFAULT_CLOCKS, Clocks, Move, Run
 from troth.deals.transcript import Entry
 
 LANES: Final = ("C", "A", "K", "E")
-NAMES: Final = {"C": "counterparty", "A": "agent", "K": "checker", "E": "escrow"}
+TRUSTED: Final = (*LANES, "P")
+"""The lanes of 0.3-proxy."""
+
+NAMES: Final = {"C": "counterparty", "A": "agent", "K": "checker", "E": "escrow", "P": "trustee"}
 WIDTH: Final = 15
 """Columns between two lanes in the terminal."""
 
@@ -38,14 +42,19 @@ class Drawn(NamedTuple):
     remark: str
 
 
-def draw(lines: Iterable[Entry], clocks: Clocks = DEFAULT_CLOCKS) -> tuple[list[Drawn], Run]:
-    """Replay a transcript and return each step of its drawing, and the run.
+def lanes_of(run: Run) -> tuple[str, ...]:
+    """Return the role letters of a run's protocol, in the order in which they are drawn."""
+    return LANES if run.protocol == Run.protocol else TRUSTED
+
+
+def draw(lines: Iterable[Entry], clocks: Clocks = DEFAULT_CLOCKS, made: type[Run] = Run) -> tuple[list[Drawn], Run]:
+    """Replay a transcript and return each step of its drawing, and the run, which is one of the class ``made``.
 
     Raises:
         Refused: ``E_TRANSCRIPT_UNREADABLE``, from whoever reads the lines.
     """
     trace: list[Move] = []
-    run = Run(clocks, trace)
+    run = made(clocks, trace)
     steps: list[Drawn] = []
     for entry in lines:
         told = len(run.log)
@@ -72,13 +81,14 @@ def _drawn(run: Run, value: Any, moves: tuple[tuple[str, str], ...], remark: str
         what = "end" if isinstance(value, dict) and value.get("end") is True else "?"
         return Drawn(run.line, run.now, "", (), what, "", moves, remark)
     kind, sender, to = message.get("type"), message.get("from"), message.get("to")
-    lanes = to if isinstance(to, list) else [to]
+    heard = to if isinstance(to, list) else [to]
+    lanes = lanes_of(run)
     about = message.get("offer_id")
     return Drawn(
         run.line,
         run.now,
-        sender if sender in LANES else "",
-        tuple(lane for lane in LANES if lane in lanes and lane != sender),
+        sender if sender in lanes else "",
+        tuple(lane for lane in lanes if lane in heard and lane != sender),
         kind if isinstance(kind, str) else "?",
         f"{about if isinstance(about, str) else '?'}{_detail(message)}",
         moves,
@@ -90,6 +100,8 @@ def _detail(message: dict[str, Any]) -> str:
     kind = message.get("type")
     if kind == "EscrowHold":
         return f" {message.get('amount')} points"
+    if kind == "Deliver":
+        return f" {message.get('amount')} points to {message.get('beneficiary')}"
     if kind == "Verdict":
         return f" {message.get('result')}"
     if kind == "BreachNotice":
@@ -115,26 +127,26 @@ def label() -> str:
 # Terminal ------------------------------------------------------------------------------------------------------------
 
 
-def lanes(steps: Iterable[Drawn], limit: int = 60) -> list[str]:
+def lanes(steps: Iterable[Drawn], limit: int = 60, roles: Sequence[str] = LANES) -> list[str]:
     """Return the lines of the drawing for a terminal; text of the parties is cut at ``limit`` and made harmless."""
     margin = " " * 12
-    bars = "".join("|".ljust(WIDTH) for _ in LANES)
+    bars = "".join("|".ljust(WIDTH) for _ in roles)
     lines = [
-        f"{'line  step':<12}" + "".join(f"{lane} {NAMES[lane]}"[: WIDTH - 1].ljust(WIDTH) for lane in LANES).rstrip()
+        f"{'line  step':<12}" + "".join(f"{lane} {NAMES[lane]}"[: WIDTH - 1].ljust(WIDTH) for lane in roles).rstrip()
     ]
     for step in steps:
         head = f"{'' if step.line is None else step.line:>4}{step.step:>6}  "
         said = printable(f"{step.what} {step.about}".rstrip(), limit)
-        drawn = _arrow(step) if step.sender else bars
+        drawn = _arrow(step, roles) if step.sender else bars
         lines.append(f"{head}{drawn} {said}".rstrip())
         lines.extend(f"{margin}{bars}   {printable(saying, limit * 2)}" for saying in _sayings(step))
     return lines
 
 
-def _arrow(step: Drawn) -> str:
-    at = LANES.index(step.sender)
-    targets = [LANES.index(lane) for lane in step.to]
-    row = list("".join("|".ljust(WIDTH) for _ in LANES))
+def _arrow(step: Drawn, roles: Sequence[str]) -> str:
+    at = roles.index(step.sender)
+    targets = [roles.index(lane) for lane in step.to]
+    row = list("".join("|".ljust(WIDTH) for _ in roles))
     for target in targets:
         left, right = sorted((at, target))
         for column in range(left * WIDTH + 1, right * WIDTH):
@@ -148,11 +160,12 @@ def _arrow(step: Drawn) -> str:
 # Mermaid -------------------------------------------------------------------------------------------------------------
 
 
-def mermaid(steps: Iterable[Drawn]) -> str:
+def mermaid(steps: Iterable[Drawn], roles: Sequence[str] = LANES) -> str:
     """Return the drawing as a Mermaid sequence diagram."""
+    last = roles[-1]
     lines = ["sequenceDiagram"]
-    lines += [f"    participant {lane} as {lane} {NAMES[lane]}" for lane in LANES]
-    lines.append(f"    Note over C,E: {_plain(label())}")
+    lines += [f"    participant {lane} as {lane} {NAMES[lane]}" for lane in roles]
+    lines.append(f"    Note over C,{last}: {_plain(label())}")
     for step in steps:
         said = _plain(f"{step.step} {step.what} {step.about}".rstrip())
         if step.sender and step.to:
@@ -160,8 +173,8 @@ def mermaid(steps: Iterable[Drawn]) -> str:
         elif step.sender:
             lines.append(f"    Note over {step.sender}: {said}")
         else:
-            lines.append(f"    Note over C,E: {said}")
-        lines += [f"    Note over C,E: {_plain(saying)}" for saying in _sayings(step)]
+            lines.append(f"    Note over C,{last}: {said}")
+        lines += [f"    Note over C,{last}: {_plain(saying)}" for saying in _sayings(step)]
     return "\n".join(lines) + "\n"
 
 
@@ -192,17 +205,18 @@ td.lane{text-align:center;border-left:1px dotted #888;width:5rem}
 def page(steps: Iterable[Drawn], run: Run) -> str:
     """Return the drawing as one page of HTML that needs nothing else and runs nothing."""
     rows = []
+    roles = lanes_of(run)
     for step in steps:
-        cells = "".join(f'<td class="lane">{_sign(step, lane)}</td>' for lane in LANES)
+        cells = "".join(f'<td class="lane">{_sign(step, lane, roles)}</td>' for lane in roles)
         said = _text(f"{step.what} {step.about}".rstrip())
         told = "".join(f"<br>{_text(f'{name}: {state}')}" for name, state in step.states)
-        why = {**EVENTS, **ILLEGAL}.get(step.remark, "")
+        why = {**EVENTS, **ILLEGAL, **proxy.ILLEGAL}.get(step.remark, "")
         wrong = f'<br><span class="wrong">{_text(step.remark)}</span> {_text(why)}' if step.remark else ""
         rows.append(
             f"<tr><td>{'' if step.line is None else step.line}</td><td>{step.step}</td>{cells}"
             f'<td><span class="said">{said}</span>{told}{wrong}</td></tr>'
         )
-    heads = "".join(f"<th>{lane} {NAMES[lane]}</th>" for lane in LANES)
+    heads = "".join(f"<th>{lane} {NAMES[lane]}</th>" for lane in roles)
     ends = "".join(f"<li>{_text(deal.offer_id)}: {_text(deal.state)}</li>" for deal in run.deals.values())
     points = ", ".join(f"{party} {points:+d}" for party, points in run.escrow.balances().items())
     claims = "".join(f"<li>{_text(claim)}</li>" for claim in NON_CLAIMS)
@@ -220,11 +234,11 @@ def page(steps: Iterable[Drawn], run: Run) -> str:
     )
 
 
-def _sign(step: Drawn, lane: str) -> str:
+def _sign(step: Drawn, lane: str, roles: Sequence[str]) -> str:
     if lane == step.sender:
         return "&#9679;"
     if lane in step.to:
-        return "&#9654;" if not step.sender or LANES.index(lane) > LANES.index(step.sender) else "&#9664;"
+        return "&#9654;" if not step.sender or roles.index(lane) > roles.index(step.sender) else "&#9664;"
     return ""
 
 
