@@ -151,7 +151,11 @@ def _form_of_flawed(text: str) -> bytes | None:
 
     line = json.loads(text, object_pairs_hook=pairs_to_value, parse_float=number, parse_int=number)
     # Of a member that stands twice the last one counts, here as everywhere.
-    message = dict(line).get("msg") if isinstance(line, _Odd) else line.get("msg") if isinstance(line, dict) else None
+    if isinstance(line, _Odd):
+        # A number alone, which no double holds, has no members.
+        message = dict(line).get("msg") if isinstance(line[0], list) else None
+    else:
+        message = line.get("msg") if isinstance(line, dict) else None
     waiting = [message]
     while waiting:
         item = waiting.pop()
