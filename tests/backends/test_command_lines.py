@@ -154,7 +154,7 @@ def test_options_are_allowlisted(tmp_path: Path, made: Any, wrong: dict[str, Any
 
 
 def test_each_takes_only_what_it_has(tmp_path: Path) -> None:
-    for effort in codex.EFFORTS:
+    for effort in Codex.efforts:
         assert codex_says(tmp_path, final_message(ANSWER), Request("a", b"b", effort=effort)).text
     for wrong in ({"effort": "none"}, {"speed": "fast"}):
         with pytest.raises(Refused):
@@ -379,6 +379,13 @@ def test_a_program_that_is_not_there(tmp_path: Path, made: Any) -> None:
     answer = backend.ask(ASK)
     assert code_of(answer) == ("backend_error", False)
     assert answer.end == "spawn_error"
+
+
+def test_without_room_for_its_own_files_nothing_is_sent(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "none"))
+    answer = codex_says(tmp_path, final_message(ANSWER))
+    assert code_of(answer) == ("backend_error", False)
+    assert answer.attempts == 0
 
 
 # --- where they lead ---

@@ -15,22 +15,20 @@ from typing import Any, Final
 
 from troth.backends.asking import failure_of
 from troth.backends.commandline import (
+    CommandLine,
+    Scratch,
     answer_of,
-    check_options,
     environment_of,
     is_on,
     last_words,
     not_completed,
-    program_at,
-    scratch,
     short,
     status_failure,
-    unsendable,
     whole,
 )
 from troth.backends.extraction import invalid
-from troth.backends.instruction import enclose
-from troth.backends.protocol import MOST_MESSAGE, Answer, Failure, Kind, Request
+from troth.backends.instruction import Enclosed
+from troth.backends.protocol import MOST_MESSAGE, Answer, Failure, Request
 from troth.backends.supervise import CAPTURE_BYTES, Supervised, supervise
 from troth.core.strictjson import JsonFault, Limits, loads
 from troth.core.words import printable
@@ -85,7 +83,7 @@ _ENVELOPE: Final = Limits(max_bytes=CAPTURE_BYTES, max_depth=64, refuse_overflow
 _MOST_SETTINGS: Final = 1 << 22
 
 
-class Claude:
+class Claude(CommandLine):
     """The ``claude`` command line.
 
     Args:
@@ -98,9 +96,11 @@ class Claude:
         Refused: ``E_ENDPOINT`` for an address that is none.
     """
 
-    name: Final = "claude"
-    kind: Final[Kind] = "cli"
-    sandboxed: Final = False
+    name = "claude"
+    own_endpoint = API
+    own_provider = PROVIDER
+    efforts = EFFORTS
+    speeds = SPEEDS
 
     def __init__(
         self,
@@ -110,61 +110,32 @@ class Claude:
         providers: Mapping[str, str] | None = None,
         managed: tuple[Path, ...] = (Path("/etc/claude-code"), Path("/Library/Application Support/ClaudeCode")),
     ) -> None:
-        self._around = dict(os.environ if around is None else around)
-        self._url = url
+        super().__init__(around, url, providers=providers)
         self._managed = managed
-        self.endpoint = API
-        self.provider: str | None = PROVIDER
-        if url is not None:
-            from troth.backends.endpoint import endpoint_key
-            from troth.backends.independence import provider_of
 
-            self.endpoint = endpoint_key(url)
-            self.provider = provider_of(self.endpoint, providers or {})
-
-    def usable(self) -> str | None:
-        """Return ``None``, or what is missing or in the way."""
-        if program_at(self.name, self._around) is None:
-            return "there is no program claude on the search path"
-        return self._routed_elsewhere()
-
-    def ask(self, request: Request) -> Answer:
-        """Ask once.
-
-        Raises:
-            Refused: ``E_BACKEND_OPTION``.
-        """
-        check_options(self.name, request, EFFORTS, SPEEDS)
-        program = program_at(self.name, self._around)
-        elsewhere = self._routed_elsewhere()
-        if elsewhere is not None:
-            return answer_of(request, failure_of("consent_denied", elsewhere))
-        failure = unsendable(request)
-        if failure is not None:
-            return answer_of(request, failure)
-        told, payload = enclose(request.instruction, request.payload)
-        with scratch() as folders:
-            prompt = folders.own / "instruction"
-            with os.fdopen(os.open(prompt, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
-                file.write(told.encode())
-            # A login is never shown to a service that is not its own.
-            keys = KEYS if self._url is None else KEYS[:2]
-            environment = environment_of(self._around, (*keys, "CLAUDE_CONFIG_DIR"), folders.temporary) | QUIET
-            if self._url is not None or any(self._around.get(key) for key in keys):
-                home = folders.own / "home"
-                home.mkdir(mode=0o700)
-                environment["CLAUDE_CONFIG_DIR"] = str(home)
-            if self._url is not None:
-                environment["ANTHROPIC_BASE_URL"] = self._url
-            done = supervise(
-                [program or self.name, *self.arguments(request, prompt)],
-                payload,
-                cwd=folders.work,
-                environment=environment,
-                wall=request.wall,
-                idle=request.idle,
-            )
-        return _read(request, done, len(told.encode()))
+    def _called(self, program: str, request: Request, enclosed: Enclosed, folders: Scratch) -> Answer:
+        told = enclosed.instruction.encode()
+        prompt = folders.own / "instruction"
+        with os.fdopen(os.open(prompt, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
+            file.write(told)
+        # A login is never shown to a service that is not its own.
+        keys = KEYS if self._url is None else KEYS[:2]
+        environment = environment_of(self._around, (*keys, "CLAUDE_CONFIG_DIR"), folders.temporary) | QUIET
+        if self._url is not None or any(self._around.get(key) for key in keys):
+            home = folders.own / "home"
+            home.mkdir(mode=0o700)
+            environment["CLAUDE_CONFIG_DIR"] = str(home)
+        if self._url is not None:
+            environment["ANTHROPIC_BASE_URL"] = self._url
+        done = supervise(
+            [program, *self.arguments(request, prompt)],
+            enclosed.payload,
+            cwd=folders.work,
+            environment=environment,
+            wall=request.wall,
+            idle=request.idle,
+        )
+        return _read(request, done, len(told))
 
     def arguments(self, request: Request, prompt: Path) -> list[str]:
         """Return the arguments of a call.
@@ -185,7 +156,6 @@ class Claude:
     # --- routes ---
 
     def _routed_elsewhere(self) -> str | None:
-        """Return why the endpoint that is told would not be the one that is reached, or ``None`` (§9)."""
         for name, value in self._around.items():
             if _routes(name, value) and not (name == "ANTHROPIC_BASE_URL" and self._url is not None):
                 return f"{name} sends claude elsewhere; name that service yourself: claude@URL"

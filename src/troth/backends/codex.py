@@ -20,23 +20,19 @@ from typing import Any, Final
 
 from troth.backends.asking import failure_of
 from troth.backends.commandline import (
-    EFFORTS,
-    SPEEDS,
+    CommandLine,
+    Scratch,
     answer_of,
-    check_options,
     environment_of,
     last_words,
     not_completed,
-    program_at,
-    scratch,
     short,
     status_failure,
-    unsendable,
     whole,
 )
 from troth.backends.extraction import invalid
-from troth.backends.instruction import enclose
-from troth.backends.protocol import MOST_MESSAGE, Answer, Failure, Kind, Request
+from troth.backends.instruction import Enclosed
+from troth.backends.protocol import MOST_MESSAGE, Answer, Failure, Request
 from troth.backends.supervise import Supervised, supervise
 from troth.core.strictjson import JsonFault, Limits, loads
 from troth.core.words import printable
@@ -80,87 +76,58 @@ _LOGIN: Final = "auth.json"
 _MOST_SETTINGS: Final = 1 << 20
 
 
-class Codex:
+class Codex(CommandLine):
     """The ``codex`` command line.
 
     Args:
         around: our environment.
         url: another service that speaks the same protocol; ``None`` for the provider's own.
-        rules: let rules of the repository apply; the operator's choice (§9 [D32]).
         providers: suffix of a host -> provider, from the user's settings (§10).
+        rules: let rules of the repository apply; the operator's choice (§9 [D32]).
 
     Raises:
         Refused: ``E_ENDPOINT`` for an address that is none.
     """
 
-    name: Final = "codex"
-    kind: Final[Kind] = "cli"
-    sandboxed: Final = True
+    name = "codex"
+    own_endpoint = API
+    own_provider = PROVIDER
+    sandboxed = True
 
     def __init__(
         self,
         around: Mapping[str, str] | None = None,
         url: str | None = None,
         *,
-        rules: bool = False,
         providers: Mapping[str, str] | None = None,
+        rules: bool = False,
     ) -> None:
-        self._around = dict(os.environ if around is None else around)
-        self._url = url
+        super().__init__(around, url, providers=providers)
         self._rules = rules
-        self.provider: str | None = PROVIDER
-        if url is not None:
-            from troth.backends.endpoint import endpoint_key
-            from troth.backends.independence import provider_of
+        if url is None and self._logged_in_to_chatgpt():
+            self.endpoint = CHATGPT
 
-            self.endpoint = endpoint_key(url)
-            self.provider = provider_of(self.endpoint, providers or {})
+    def _called(self, program: str, request: Request, enclosed: Enclosed, folders: Scratch) -> Answer:
+        final = folders.own / "final-message"
+        home = folders.own / "home"
+        home.mkdir(mode=0o700)
+        environment = environment_of(self._around, (), folders.temporary) | {"CODEX_HOME": str(home)}
+        key = self._key()
+        if key is not None:
+            environment["CODEX_API_KEY"] = key
         else:
-            self.endpoint = CHATGPT if self._logged_in_to_chatgpt() else API
-
-    def usable(self) -> str | None:
-        """Return ``None``, or what is missing or in the way."""
-        if program_at(self.name, self._around) is None:
-            return "there is no program codex on the search path"
-        return self._routed_elsewhere()
-
-    def ask(self, request: Request) -> Answer:
-        """Ask once.
-
-        Raises:
-            Refused: ``E_BACKEND_OPTION``.
-        """
-        check_options(self.name, request, EFFORTS, SPEEDS)
-        program = program_at(self.name, self._around)
-        elsewhere = self._routed_elsewhere()
-        if elsewhere is not None:
-            return answer_of(request, failure_of("consent_denied", elsewhere))
-        failure = unsendable(request)
-        if failure is not None:
-            return answer_of(request, failure)
-        told, payload = enclose(request.instruction, request.payload)
-        with scratch() as folders:
-            final = folders.own / "final-message"
-            home = folders.own / "home"
-            home.mkdir(mode=0o700)
-            environment = environment_of(self._around, (), folders.temporary) | {"CODEX_HOME": str(home)}
-            key = self._key()
-            if key is not None:
-                environment["CODEX_API_KEY"] = key
-            else:
-                self._lend_login(home)
-            done = supervise(
-                [program or self.name, *self.arguments(request, folders.work, final)],
-                told.encode() + b"\n" + payload,
-                cwd=folders.work,
-                environment=environment,
-                wall=request.wall,
-                idle=request.idle,
-            )
-            if key is None:
-                self._take_login_back(home)
-            message = _bounded(final)
-        return _read(request, done, message)
+            self._lend_login(home)
+        done = supervise(
+            [program, *self.arguments(request, folders.work, final)],
+            enclosed.instruction.encode() + b"\n" + enclosed.payload,
+            cwd=folders.work,
+            environment=environment,
+            wall=request.wall,
+            idle=request.idle,
+        )
+        if key is None:
+            self._take_login_back(home)
+        return _read(request, done, _bounded(final))
 
     def arguments(self, request: Request, work: Path, final: Path) -> list[str]:
         """Return the arguments of a call.
@@ -240,7 +207,6 @@ class Codex:
                 beside.replace(stored)
 
     def _routed_elsewhere(self) -> str | None:
-        """Return why the endpoint that is told would not be the one that is reached, or ``None`` (§9)."""
         if self._url is not None:
             return None
         base = self._around.get("OPENAI_BASE_URL")

@@ -5,14 +5,16 @@ from __future__ import annotations
 import os
 import shutil
 import tempfile
+from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import ClassVar, Final
 
 from troth.backends.asking import failure_of
-from troth.backends.protocol import MOST_INPUT, MOST_SCHEMA, Answer, End, Failure, ModelBasis, Request
+from troth.backends.instruction import Enclosed, enclose
+from troth.backends.protocol import MOST_INPUT, MOST_SCHEMA, Answer, End, Failure, Kind, ModelBasis, Request
 from troth.backends.supervise import Supervised
 from troth.core.errors import Refused
 from troth.core.words import printable
@@ -54,6 +56,81 @@ def scratch() -> Iterator[Scratch]:
         yield folders
     finally:
         shutil.rmtree(top, ignore_errors=True)
+
+
+class CommandLine(ABC):
+    """A reviewer behind a command line: what does not differ from one to the other.
+
+    Args:
+        around: our environment.
+        url: another service that speaks the same protocol; ``None`` for the provider's own.
+        providers: suffix of a host -> provider, from the user's settings (§10).
+
+    Raises:
+        Refused: ``E_ENDPOINT`` for an address that is none.
+    """
+
+    name: ClassVar[str]
+    own_endpoint: ClassVar[str]
+    own_provider: ClassVar[str]
+    efforts: ClassVar[tuple[str, ...]] = EFFORTS
+    speeds: ClassVar[tuple[str, ...]] = SPEEDS
+    sandboxed: bool = False
+    kind: Kind = "cli"
+
+    def __init__(
+        self,
+        around: Mapping[str, str] | None = None,
+        url: str | None = None,
+        *,
+        providers: Mapping[str, str] | None = None,
+    ) -> None:
+        self._around = dict(os.environ if around is None else around)
+        self._url = url
+        self.endpoint = self.own_endpoint
+        self.provider: str | None = self.own_provider
+        if url is not None:
+            from troth.backends.endpoint import endpoint_key
+            from troth.backends.independence import provider_of
+
+            self.endpoint = endpoint_key(url)
+            self.provider = provider_of(self.endpoint, providers or {})
+
+    def usable(self) -> str | None:
+        """Return ``None``, or what is missing or in the way."""
+        if program_at(self.name, self._around) is None:
+            return f"there is no program {self.name} on the search path"
+        return self._routed_elsewhere()
+
+    def ask(self, request: Request) -> Answer:
+        """Ask once.
+
+        Raises:
+            Refused: ``E_BACKEND_OPTION``.
+        """
+        check_options(self.name, request, self.efforts, self.speeds)
+        elsewhere = self._routed_elsewhere()
+        if elsewhere is not None:
+            return answer_of(request, failure_of("consent_denied", elsewhere))
+        failure = unsendable(request)
+        if failure is not None:
+            return answer_of(request, failure)
+        program = program_at(self.name, self._around) or self.name
+        enclosed = enclose(request.instruction, request.payload)
+        try:
+            with scratch() as folders:
+                return self._called(program, request, enclosed, folders)
+        except OSError as fault:
+            why = fault.strerror or str(fault)
+            return answer_of(request, failure_of("backend_error", f"the call's own files cannot be kept: {why}"))
+
+    @abstractmethod
+    def _routed_elsewhere(self) -> str | None:
+        """Return why the endpoint that is told would not be the one that is reached, or ``None`` (§9)."""
+
+    @abstractmethod
+    def _called(self, program: str, request: Request, enclosed: Enclosed, folders: Scratch) -> Answer:
+        """Run the program in the folders of this call and return what came of it."""
 
 
 def environment_of(around: Mapping[str, str], keys: tuple[str, ...], temporary: Path) -> dict[str, str]:
