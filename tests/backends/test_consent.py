@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from troth.backends.consent import (
     MOST_BYTES,
+    MOST_GRANTS,
     NOTICE_VERSION,
     VARIABLE,
     ConsentStore,
@@ -110,6 +111,18 @@ def test_only_a_key_is_granted(key: str) -> None:
         ConsentStore(file).grant(key, AT)
     assert refused.value.code == "E_ENDPOINT"
     assert file.data is None
+
+
+def test_a_store_does_not_grow_without_end() -> None:
+    keys = [f"scripted:{number}" for number in range(MOST_GRANTS)]
+    file = Memory(grants_bytes({key: Grant(key, NOTICE_VERSION, AT) for key in keys[1:]}))
+    store = ConsentStore(file)
+    store.grant(keys[0], AT)
+    assert len(store.grants()) == MOST_GRANTS
+    with pytest.raises(Refused):
+        store.grant(KEY, AT)
+    store.grant(keys[5], AT)  # anew, which is no more
+    assert KEY not in store.grants()
 
 
 GOOD: dict[str, Any] = {"grants": [GRANT.as_json()]}

@@ -21,6 +21,7 @@ SAME = [
     ("https://api.openai.com.", "https://api.openai.com"),
     ("https://api.openai.com:8443", "https://api.openai.com:8443"),
     ("https://api.openai.com:80", "https://api.openai.com:80"),
+    ("https://api.openai.com:65535", "https://api.openai.com:65535"),
     ("https://api.openai.com:", "https://api.openai.com"),
     ("https://api.openai.com/a@b", "https://api.openai.com"),
     ("https://api.openai.com?a@b.example", "https://api.openai.com"),
@@ -122,6 +123,11 @@ HOSTILE = [
     "http://127.0.0.1.example.com",
     "http://10.0.0.1",
     "https://" + "a" * 3000,
+    "https://api.openai.com/" + "a" * 3000,
+    "https://api.openai.com/a b",
+    "https://api.openai.com/\\evil.example",
+    "https://api.openai.com/\x1b[2J",
+    "https://api.openai.com/#\u202e",
 ]
 
 

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reference import estimate_model
-from troth.backends.estimate import Settings, Timing, estimate, nearest_rank, seed
+from troth.backends.estimate import Settings, Timing, estimate, nearest_rank, seed, unrounded
 
 CODEX = Settings("codex", "https://api.openai.com")
 CLAUDE = Settings("claude", "https://api.anthropic.com")
@@ -58,6 +58,16 @@ WORKED: list[Any] = [
     (CODEX, 80_000, [done(CODEX, 40_000, 190.0)] * 5, 300, "empirical"),
     # more than twice, but the seed is smaller: rate (1180 - 180) / 10 = 100, 180 + 2500 = 2680, * 1.25 = 3350 -> 3360
     (CODEX, 100_000, [done(CODEX, 40_000, 1180.0)] * 5, 3360, "empirical"),
+    # more than twice, and the seed just as large as the fit: rate 40, 180 + 1000 = 1180, * 1.25 = 1475 -> 1500
+    (CODEX, 100_000, [done(CODEX, 40_000, 580.0)] * 5, 1500, "empirical"),
+    # a wall of 812.5 was exceeded: (180 + 600) * 1.25 = 975 is 1.2 * 812.5 exactly, so 1218.75 -> 1260
+    (CODEX, 60_000, [over(CODEX, 60_000, 812.5)], 1260, "heuristic"),
+    # exactly half and exactly twice the size count
+    (CODEX, 40_000, [over(CODEX, 20_000, 700.0)], 1080, "heuristic"),
+    (CODEX, 40_000, [over(CODEX, 80_000, 700.0)], 1080, "heuristic"),
+    # the median of six is between the third and the fourth: 30,000, and 60,000 is not more than twice that
+    (CODEX, 60_000, [*[done(CODEX, 20_000, 190.0)] * 3, *[done(CODEX, 40_000, 190.0)] * 3], 300, "empirical"),
+    (CODEX, 60_004, [*[done(CODEX, 20_000, 190.0)] * 3, *[done(CODEX, 40_000, 190.0)] * 3], 1020, "heuristic"),
     # a wall of 700 was exceeded: 725 <= 840, so 1050 -> 1080
     (CODEX, 40_000, [over(CODEX, 40_000, 700.0)], 1080, "heuristic"),
     # a wall of 600 was: 725 > 720, so it stays
@@ -152,8 +162,14 @@ def cases(draw: st.DrawFn) -> tuple[Settings, int, list[Timing]]:
 @given(cases())
 def test_the_second_computation_agrees(case: tuple[Settings, int, list[Timing]]) -> None:
     settings, size, rows = case
+    run, told = _run(settings), [_row(row) for row in rows]
     found = estimate(settings, size, rows)
-    assert (found.wall, found.basis) == estimate_model.wall(_run(settings), size, [_row(row) for row in rows])
+    assert (found.wall, found.basis) == estimate_model.wall(run, size, told)
+    # The limits and the rounding hide much: what stands before them agrees as well.
+    seconds, basis, _ = unrounded(settings, size, rows)
+    expected, other = estimate_model.unrounded(run, size, told)
+    assert basis == other
+    assert abs(seconds - Fraction(expected)) < Fraction(1, 10**20)
 
 
 @given(cases(), st.randoms(use_true_random=False))

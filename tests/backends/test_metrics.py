@@ -113,6 +113,11 @@ def test_whatever_is_handed_in_only_typed_members_are_kept(held: dict[str, Any])
     assert parse_rows(json.dumps(kept, allow_nan=False).encode()) == ([kept] if kept else [])
 
 
+def test_a_digest_is_a_digest_and_no_text() -> None:
+    assert clean({"payload_sha256": "words of the artifact", "at": AT}) == {"at": AT}
+    assert clean({"payload_sha256": DIGEST}) == {"payload_sha256": DIGEST}
+
+
 def test_the_newest_thousand_are_kept() -> None:
     metrics = Metrics(Memory())
     for number in range(12):

@@ -16,8 +16,8 @@ def p90(values: list[Decimal]) -> Decimal:
     return ordered[rank - 1]
 
 
-def wall(run: dict[str, Any], size: int, rows: list[dict[str, Any]]) -> tuple[int, str]:
-    """Return (wall in seconds, basis). A row has the run's members and ``size``, ``seconds``, ``wall``, ``end``."""
+def unrounded(run: dict[str, Any], size: int, rows: list[dict[str, Any]]) -> tuple[Decimal, str]:
+    """Return (seconds, basis). A row has the run's members and ``size``, ``seconds``, ``wall``, ``end``."""
     same = [row for row in rows if all(row[name] == run[name] for name in run)]
     k = D(size) / 4 / 1000
     base, rate = (D(180), D(40)) if run["backend"] == "codex" else (D(300), D(70))
@@ -39,5 +39,11 @@ def wall(run: dict[str, Any], size: int, rows: list[dict[str, Any]]) -> tuple[in
     ]
     if exceeded and seconds <= D("1.2") * max(exceeded):
         seconds = D("1.5") * max(exceeded)
+    return seconds, basis
+
+
+def wall(run: dict[str, Any], size: int, rows: list[dict[str, Any]]) -> tuple[int, str]:
+    """Return (wall in seconds, basis)."""
+    seconds, basis = unrounded(run, size, rows)
     seconds = min(max(seconds, D(300)), D(5400))
     return int((seconds / 60).to_integral_value(ROUND_CEILING)) * 60, basis

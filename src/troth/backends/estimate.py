@@ -121,14 +121,10 @@ def seed(settings: Settings, size: int) -> Fraction:
     return base + rate * factor * speed * Fraction(size, 4000)
 
 
-def estimate(settings: Settings, size: int, rows: Iterable[Timing]) -> Estimate:
-    """Return the wall for a payload of ``size`` bytes.
-
-    Args:
-        settings: of the run to come.
-        size: of the payload, in bytes.
-        rows: of earlier runs, in any order, those at other settings too; they are passed over.
-    """
+def unrounded(
+    settings: Settings, size: int, rows: Iterable[Timing]
+) -> tuple[Fraction, Literal["heuristic", "empirical"], tuple[str, ...]]:
+    """Return the seconds before limits and rounding, what they rest on, and what else was decisive."""
     alike = [row for row in rows if row.settings == settings]
     done = [row for row in alike if row.completed]
     tokens, k = Fraction(size, 4), Fraction(size, 4000)
@@ -155,5 +151,19 @@ def estimate(settings: Settings, size: int, rows: Iterable[Timing]) -> Estimate:
     if walls and seconds <= _NEAR * max(walls):
         seconds = _BEYOND * max(walls)
         notes.append(f"a payload of about this size has exceeded {float(max(walls)):g} seconds before")
+    return seconds, basis, tuple(notes)
+
+
+def estimate(settings: Settings, size: int, rows: Iterable[Timing]) -> Estimate:
+    """Return the wall for a payload of ``size`` bytes.
+
+    Args:
+        settings: of the run to come.
+        size: of the payload, in bytes.
+        rows: of earlier runs, in any order, those at other settings too; they are passed over.
+    """
+    held = list(rows)
+    seconds, basis, notes = unrounded(settings, size, held)
     within = min(max(seconds, Fraction(_LEAST)), Fraction(_MOST))
-    return Estimate(math.ceil(within / _STEP) * _STEP, basis, len(done), size // 4, tuple(notes))
+    runs = sum(row.completed and row.settings == settings for row in held)
+    return Estimate(math.ceil(within / _STEP) * _STEP, basis, runs, size // 4, notes)

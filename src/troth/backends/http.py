@@ -147,8 +147,9 @@ class HttpBackend(ABC):
 
     def usable(self) -> str | None:
         """Return ``None``, or a sentence that says what is missing."""
-        if importlib.util.find_spec(self.package) is None:
-            return f"the package {self.package} is missing: pip install 'troth[models]'"
+        for package in (self.package, "httpx2"):  # older clients use another transport
+            if importlib.util.find_spec(package) is None:
+                return f"the package {package} is missing: pip install 'troth[models]'"
         if self._key_variable is not None and self._secret() is None:
             return f"the variable {self._key_variable} holds no key"
         return None
