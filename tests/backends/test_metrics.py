@@ -118,6 +118,32 @@ def test_a_digest_is_a_digest_and_no_text() -> None:
     assert clean({"payload_sha256": DIGEST}) == {"payload_sha256": DIGEST}
 
 
+@pytest.mark.parametrize(
+    "row",
+    [
+        {"seconds": float("nan")},
+        {"seconds": float("inf")},
+        {"seconds": -1.0},
+        {"sent": -1},
+        {"sent": True},
+        {"sent": 1.0},
+        {"sent": 1 << 60},
+        {"seconds": 1 << 60},
+        {"any_byte": 1},
+        {"backend": 5},
+        {"backend": None},
+    ],
+)
+def test_a_value_that_is_none_of_its_kind_is_left_out(row: dict[str, Any]) -> None:
+    assert clean({**row, "at": AT}) == {"at": AT}
+
+
+def test_the_twin_is_kept() -> None:
+    kept = clean({"seconds": 3, "sent": 0, "any_byte": False, "backend": "a\x1bb" + "c" * 300})
+    assert kept == {"seconds": 3.0, "sent": 0, "any_byte": False, "backend": "a?b" + "c" * 197}
+    assert type(kept["seconds"]) is float
+
+
 def test_the_newest_thousand_are_kept() -> None:
     metrics = Metrics(Memory())
     for number in range(12):

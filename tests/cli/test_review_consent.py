@@ -202,6 +202,57 @@ def test_a_name_that_means_no_reviewer(name: str, capsys: pytest.CaptureFixture[
     assert answer(capsys, "review", "backends", name, status=2)["error"]["code"] in ("E_BACKEND_UNKNOWN", "E_ENDPOINT")
 
 
-@pytest.mark.parametrize("words", [["consent"], ["consent", "grant"], ["consent", "revoke"], ["backends"]])
+# --- estimate ------------------------------------------------------------------------------------------------------
+
+
+def test_an_estimate_without_history(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "memo.md").write_bytes(b"x" * 40_000)
+    told = answer(capsys, "review", "estimate", "memo.md", "--backend", "codex")
+    assert told == {
+        "backend": "codex", "endpoint": KEY, "model": None, "effort": None, "speed": None, "payload_bytes": 40_000,
+        "wall": 780, "basis": "heuristic", "runs": 0, "estimated_tokens": 10_000, "notes": [],
+    }  # fmt: skip
+    text = said(capsys, "review", "estimate", "memo.md", "--backend", "codex", "--effort", "xhigh", "--speed", "fast")
+    assert text.startswith("1140 seconds for 40,000 bytes, about 10,000 tokens: heuristic")
+
+
+def test_an_estimate_from_earlier_runs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    from troth.airlock.reviewers import metrics
+
+    (tmp_path / "memo.md").write_bytes(b"x" * 40_000)
+    row = {
+        "at": "2026-01-02T03:04:05Z", "backend": "openai", "endpoint": KEY, "model": "m", "wall": 600.0,
+        "payload_bytes": 40_000, "seconds": 100.0, "end": "completed", "sent": 1, "any_byte": True,
+    }  # fmt: skip
+    for _ in range(5):
+        assert metrics({}).record(row)
+    for named, model in (("openai:m", ()), ("openai:other", ("--model", "m"))):
+        told = answer(capsys, "review", "estimate", "memo.md", "--backend", named, *model)
+        assert (told["wall"], told["basis"], told["runs"]) == (420, "empirical", 5)
+    assert answer(capsys, "review", "estimate", "memo.md", "--backend", "openai:other")["basis"] == "heuristic"
+    assert "empirical, 5 earlier runs" in said(capsys, "review", "estimate", "memo.md", "--backend", "openai:m")
+
+
+def test_an_estimate_of_several_files_is_that_of_their_payload(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from troth.review.artifact import Artifact
+
+    for name in ("a.py", "b.py"):
+        (tmp_path / name).write_text(name * 100)
+    told = answer(capsys, "review", "estimate", "a.py", "b.py", "--backend", "claude")
+    artifact = Artifact([(name, (tmp_path / name).read_bytes()) for name in ("a.py", "b.py")])
+    assert told["payload_bytes"] == len(artifact.payload)
+
+
+@pytest.mark.parametrize("words", [["gone.md", "--backend", "codex"], ["memo.md", "--backend", "nobody"], ["memo.md"]])
+def test_what_cannot_be_estimated(words: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "memo.md").write_text("x")
+    assert "error" in answer(capsys, "review", "estimate", *words, status=2)
+
+
+@pytest.mark.parametrize(
+    "words", [["consent"], ["consent", "grant"], ["consent", "revoke"], ["backends"], ["estimate"]]
+)
 def test_every_help_has_an_example(words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     assert "Example: troth review" in said(capsys, "review", *words, "--help")

@@ -28,6 +28,7 @@ COMMANDS: Final[Table] = {
     "forget": ("troth.cli.review_runs", "Remove one run."),
     "prune": ("troth.cli.review_runs", "Remove old runs; open questions are kept."),
     "backends": ("troth.cli.review_consent", "Tell who could review, how independent each is, what it lacks."),
+    "estimate": ("troth.cli.review_consent", "Tell how long a review should be given; sends nothing."),
     "consent": ("troth.cli.review_consent", "Say to which addresses reviews may be sent."),
     "validate": ("troth.cli.review_documents", "Tell every rule that a review document breaks, and where."),
     "show": ("troth.cli.review_documents", "Show findings with the text they point at, or what became of them."),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -177,3 +178,57 @@ def _tell_one(one: Known) -> None:
     say(f"  tier      {one.tier.replace('_', ' ')}")
     agreed = coloured("given", "green") if one.consent.given else coloured("none", "yellow")
     say(f"  consent   {agreed}, {printable(one.consent.reason, 300)}")
+
+
+# --- estimate ---
+
+
+@click.command("estimate", epilog="Example: troth review estimate memo.md --backend codex --effort high")
+@click.argument("artifact", nargs=-1, required=True, metavar="ARTIFACT…")
+@click.option("--backend", required=True, metavar="NAME", help="Whom the review would be asked of, as in `start`.")
+@click.option("--model", metavar="NAME", help="The model that would be asked for.")
+@click.option("--effort", metavar="EFFORT", help="How hard it would think.")
+@click.option("--speed", metavar="SPEED", help="How quick it would answer.")
+@json_option
+def estimate_cmd(
+    *,
+    artifact: tuple[str, ...],
+    backend: str,
+    model: str | None,
+    effort: str | None,
+    speed: str | None,
+    as_json: bool,
+) -> int:
+    """Tell how long a review of these files should be given, from earlier runs at the same settings. Sends nothing.
+
+    It is heuristic until five runs at the same reviewer, model, effort and speed came to an end.
+
+    Exit status: 0 told, 2 a file is missing, or a name that means no reviewer.
+    """
+    from troth.airlock.reviewers import estimated
+    from troth.airlock.reviewing.gathering import STDIN, gather
+    from troth.backends.protocol import MOST_INPUT
+    from troth.review.artifact import Artifact
+
+    stdin = sys.stdin.buffer.read(MOST_INPUT + 1) if STDIN in artifact else None
+    payload = Artifact(gather(artifact, None, stdin)).payload
+    settings, found = estimated(backend, len(payload), os.environ, model=model, effort=effort, speed=speed)
+    if as_json:
+        emit_json(
+            {
+                "backend": settings.backend,
+                "endpoint": settings.endpoint,
+                "model": settings.model,
+                "effort": settings.effort,
+                "speed": settings.speed,
+                "payload_bytes": len(payload),
+                **found.as_json(),
+            }
+        )
+        return 0
+    rests = f"{found.runs} earlier runs" if found.basis == "empirical" else "no more than a rule of thumb"
+    say(f"{found.wall} seconds for {len(payload):,} bytes, about {found.tokens:,} tokens: {found.basis}, {rests}")
+    for line in found.notes:
+        say(f"  {line}")
+    say(f"Give it that long with: troth review start … --wall {found.wall}")
+    return 0

@@ -156,7 +156,8 @@ def metered(session: Session, *, rebuttal: bool = False) -> Callable[..., Asked]
         document = asked.document or {}
         metrics().record(row_of(
             at=at, backend=backend.name, endpoint=backend.endpoint, request=request, answer=asked.answer,
-            payload_sha256=session.artifact.digest, kind=session.setup.kind, members=len(session.setup.members),
+            payload_sha256=session.artifact.digest,
+            model=getattr(backend, "model", None), kind=session.setup.kind, members=len(session.setup.members),
             tier=session.setup.independence.get("tier"), host=session.setup.independence.get("host"),
             rebuttal=rebuttal, assessment=None if rebuttal else document.get("assessment"),
             findings=None if rebuttal or not document else len(document.get("findings", ())),
