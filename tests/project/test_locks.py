@@ -7,6 +7,7 @@ import tomllib
 from pathlib import Path
 
 import pytest
+from packaging.markers import Marker, default_environment
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 from packaging.version import Version
@@ -17,22 +18,38 @@ PIN = re.compile(r"^([A-Za-z0-9._-]+)==([^\s;\\]+)\s*(?:;\s*(.*?))?\s*\\$")
 HASH = re.compile(r"^    --hash=sha256:[0-9a-f]{64}( \\)?$")
 
 
-def read_lock(name: str) -> dict[str, Version]:
+ENVIRONMENTS = [
+    {"python_version": version, "python_full_version": f"{version}.7", "sys_platform": platform}
+    for version in ("3.11", "3.12", "3.13", "3.14")
+    for platform in ("linux", "darwin", "win32")
+]
+"""Where a lock is to serve. A package may be pinned once for some of them and once for others."""
+
+
+def read_pins(name: str) -> list[tuple[str, Version, Marker | None]]:
     """Return the pins of a lock, having read every line of it as what it must be."""
-    pins: dict[str, Version] = {}
+    pins: list[tuple[str, Version, Marker | None]] = []
     hashed: set[str] = set()
-    current = ""
     for line in (ROOT / "locks" / name).read_text(encoding="utf-8").splitlines():
         if line.startswith("#"):
             continue
         if match := PIN.match(line):
-            current = canonicalize_name(match[1])
-            assert current not in pins, f"{current} is pinned twice"
-            pins[current] = Version(match[2])
+            marker = Marker(match[3]) if match[3] else None
+            pins.append((canonicalize_name(match[1]), Version(match[2]), marker))
             continue
         assert HASH.match(line), f"{name}: {line!r} is neither a pin nor a hash"
-        hashed.add(current)
-    assert hashed == set(pins), "a package without a hash"
+        hashed.add(str(pins[-1][:2]))
+    assert hashed == {str(pin[:2]) for pin in pins}, "a package without a hash"
+    return pins
+
+
+def read_lock(name: str, environment: dict[str, str] = ENVIRONMENTS[0]) -> dict[str, Version]:
+    """Return the pins of a lock that count in an environment."""
+    pins: dict[str, Version] = {}
+    for package, version, marker in read_pins(name):
+        if marker is None or marker.evaluate({**default_environment(), **environment}):
+            assert package not in pins, f"{package} is pinned twice for {environment}"
+            pins[package] = version
     return pins
 
 
@@ -51,8 +68,11 @@ CORE = [Requirement(entry) for entry in PROJECT["project"]["dependencies"]]
     ("lock", "requirements"),
     [("core.txt", [*CORE, *asked("build")]), ("dev.txt", [*CORE, *asked("dev")])],
 )
-def test_a_lock_covers_what_is_asked_for(lock: str, requirements: list[Requirement]) -> None:
-    pins = read_lock(lock)
+@pytest.mark.parametrize("environment", ENVIRONMENTS, ids=lambda found: "-".join(found.values()))
+def test_a_lock_covers_what_is_asked_for(
+    lock: str, requirements: list[Requirement], environment: dict[str, str]
+) -> None:
+    pins = read_lock(lock, environment)
     for requirement in requirements:
         pinned = pins.get(canonicalize_name(requirement.name))
         assert pinned is not None, f"{requirement.name} is not in {lock}: run `make lock`"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, MutableSet
 from dataclasses import dataclass
 from hashlib import sha256
 from typing import Any, Final
@@ -136,13 +136,14 @@ class ChainReader:
         self._head_at_expected: str | None = ZERO if expect_rows == 0 else None
         self._faults: list[Fault] = []
         self._warnings: list[Warning_] = []
-        self._ids: set[str | bytes] = set()
+        self._ids: MutableSet[str | bytes] = set()
         self._digests = SeenDigests()
         self._odd: set[bytes] = set()
         self._last_hash: Any = ZERO
         self._value: dict[str, Any] = {}
         self._torn = False
         self._prefix = sha256()  # the bytes before the first hashed row
+        self._prefix_told: str | None = None
         self.line = 0
         self.total = 0
         self.verified = 0
@@ -404,8 +405,29 @@ class ChainReader:
             head=self.head,
             last_hash=self._last_hash if isinstance(self._last_hash, str) else "",
             torn_tail=self._torn,
-            prefix_sha256=self._prefix.hexdigest() if self.unhashed else None,
+            prefix_sha256=(self._prefix_told or self._prefix.hexdigest()) if self.unhashed else None,
         )
+
+    @classmethod
+    def resumed(
+        cls, found: Verification, line: int, ids: MutableSet[str | bytes], *, unhashed_prefix: int | None = None
+    ) -> ChainReader:
+        """Return a reader that goes on behind rows which were verified before, without a fault.
+
+        Of a broken link behind them it cannot tell whether the row named was ever there: where it finds a fault, the
+        ledger is to be read from the start.
+
+        Args:
+            found: what was found in those rows; at least one has a hash.
+            line: physical lines that they take.
+            ids: their ids, as :func:`troth.ledger.seen.compact_id` gives them.
+            unhashed_prefix: as for a new reader.
+        """
+        reader = cls(unhashed_prefix=unhashed_prefix)
+        reader.line, reader.total, reader.verified = line, found.total, found.verified
+        reader.unhashed, reader.hashed, reader.head = found.unhashed, found.hashed, found.head
+        reader._last_hash, reader._ids, reader._prefix_told = found.last_hash, ids, found.prefix_sha256
+        return reader
 
     def _head_complaint(self) -> str | None:
         if self._expect_head is None:

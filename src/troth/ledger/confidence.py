@@ -8,14 +8,14 @@ oldest first. Both passes look at each edge a fixed number of times.
 from __future__ import annotations
 
 from array import array
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime
 from typing import Final, NamedTuple
 
 from troth.core.instants import parse_instant
 from troth.ledger.chain import Warning_
 from troth.ledger.chains import LEVELS, UNSCORED, Terms
-from troth.ledger.replay import Replay, Signal, State
+from troth.ledger.replay import Replay, Signal, State, newest_first
 from troth.ledger.rows import Row
 from troth.ledger.trust import HALF_LIFE_DAYS
 from troth.ledger.trust_edges import DOUBT, SUPPORT, Delta, Raised, Stray, TrustEdges
@@ -109,11 +109,11 @@ class Trust:
         half_life_days: the default of a genesis key that the caller holds; else the latest genesis event's, else 90.
     """
 
-    def __init__(self, edges: TrustEdges, signals: dict[str, Signal], half_life_days: int | None = None) -> None:
+    def __init__(self, edges: TrustEdges, signals: Mapping[str, Signal], half_life_days: int | None = None) -> None:
         self._edges = edges
         self._signals = signals
         self.default_half_life = half_life_days or edges.terms.half_life_days or HALF_LIFE_DAYS
-        last = next(reversed(signals.values())).line if signals else 0
+        last = signals[next(newest_first(signals))].line if signals else 0
         size = max(edges.lines, last) + 1
         self._asserted = array("d", [UNSCORED]) * size
         for line, value in edges.asserted.items():

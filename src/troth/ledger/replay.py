@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, MutableMapping, MutableSet, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, Protocol, TypeVar, overload
 
 from troth.core.digests import sha256_hex
 from troth.ledger.fields import (
@@ -25,6 +25,8 @@ from troth.ledger.fields import (
 from troth.ledger.genesis_event import AUTHOR, GenesisEvent, event_of
 from troth.ledger.machine import Cell, Column, StateName, step
 from troth.ledger.rows import Row
+
+T = TypeVar("T")
 
 _KNOWN_OPS: Final = frozenset(OPS)
 
@@ -131,6 +133,20 @@ class Note:
     message: str
 
 
+class Growing(Protocol[T]):
+    """A list, or what stands in for one, to which is only ever added."""
+
+    def append(self, value: T, /) -> None:
+        """Add a value at the end."""
+
+    def __iter__(self) -> Iterator[T]: ...
+    def __len__(self) -> int: ...
+    @overload
+    def __getitem__(self, index: int, /) -> T: ...
+    @overload
+    def __getitem__(self, index: slice, /) -> list[T]: ...
+
+
 @dataclass(slots=True)
 class State:
     """Everything that replay derives; writers look their rules up here and change nothing.
@@ -142,16 +158,16 @@ class State:
     the rows that have any and are no commits, ``genesis`` the latest genesis event (§16).
     """
 
-    commitments: dict[str, Commitment] = field(default_factory=dict)
-    anomalies: list[Anomaly] = field(default_factory=list)
-    notes: list[Note] = field(default_factory=list)
-    signals: dict[str, Signal] = field(default_factory=dict)
-    source_keys: dict[str, str | None] = field(default_factory=dict)
-    cited: set[str] = field(default_factory=set)
-    dismissed: set[str] = field(default_factory=set)
-    duplicates: dict[str, dict[str, None]] = field(default_factory=dict)
-    untold: dict[str, dict[str, None]] = field(default_factory=dict)
-    tags: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    commitments: MutableMapping[str, Commitment] = field(default_factory=dict)
+    anomalies: Growing[Anomaly] = field(default_factory=list)
+    notes: Growing[Note] = field(default_factory=list)
+    signals: MutableMapping[str, Signal] = field(default_factory=dict)
+    source_keys: MutableMapping[str, str | None] = field(default_factory=dict)
+    cited: MutableSet[str] = field(default_factory=set)
+    dismissed: MutableSet[str] = field(default_factory=set)
+    duplicates: MutableMapping[str, dict[str, None]] = field(default_factory=dict)
+    untold: MutableMapping[str, dict[str, None]] = field(default_factory=dict)
+    tags: MutableMapping[str, tuple[str, ...]] = field(default_factory=dict)
     genesis: GenesisEvent | None = None
 
     def uncommitted(self) -> Iterator[str]:
@@ -193,10 +209,10 @@ _WRONG_KIND: Final[_Problem] = ("E_REF_NOT_FOUND", "wrong_kind")
 
 
 class Replay:
-    """Applies rows in file order."""
+    """Applies rows in file order, to the state that earlier ones left."""
 
-    def __init__(self) -> None:
-        self.state = State()
+    def __init__(self, state: State | None = None) -> None:
+        self.state = State() if state is None else state
         self._shared: dict[str, str] = {}
 
     def apply(self, row: Row) -> None:
@@ -408,6 +424,11 @@ def approval_matches(record: Commitment, payload: dict[str, Any]) -> bool:
     meta = payload.get("meta")
     named = meta.get("submission") if isinstance(meta, dict) else None
     return (is_blank(evidence) or evidence == submission.evidence) and (is_blank(named) or named == submission.id)
+
+
+def newest_first(names: Mapping[str, Any]) -> Iterator[str]:
+    """Yield the keys of one of the state's mappings, the last one first."""
+    return reversed(names)  # type: ignore[arg-type]  # dictionaries and what stands in for them go backwards too
 
 
 def replay(rows: Iterable[Row]) -> State:

@@ -53,7 +53,7 @@ class Everything:
     """All commitments and all rows without effect, in file order, and what each commitment's evidence is worth."""
 
     commitments: Mapping[str, Commitment]
-    anomalies: list[Anomaly]
+    anomalies: Iterable[Anomaly]
     evidence: Mapping[str, Standing]
 
 
@@ -177,7 +177,7 @@ def save(ledger: Path, identity: Identity, unhashed_prefix: int | None, summary:
         "key": _key(ledger, identity, unhashed_prefix),
         "made": time.time_ns(),
         "verification": found.as_json(),
-        "live": [_values(record) for record in summary.live],
+        "live": [commitment_values(record) for record in summary.live],
         "closed": summary.closed,
         "anomalies": [_anomaly(found) for found in summary.anomalies],
         "anomaly_count": summary.anomaly_count,
@@ -186,7 +186,7 @@ def save(ledger: Path, identity: Identity, unhashed_prefix: int | None, summary:
         "evidence": _stored(summary.evidence),
     }
     rest = {
-        "commitments": [_values(record) for record in whole.commitments.values()],
+        "commitments": [commitment_values(record) for record in whole.commitments.values()],
         "anomalies": [_anomaly(found) for found in whole.anomalies],
         "evidence": _stored(whole.evidence),
     }
@@ -224,7 +224,13 @@ def _key(ledger: Path, identity: Identity, unhashed_prefix: int | None) -> list[
     return [_FORMAT, os.fsencode(ledger).hex(), list(identity), unhashed_prefix]
 
 
-def _values(record: Commitment) -> list[Any]:
+def commitment_members() -> str:
+    """Return the members of a commitment, by which what was kept by another version is told."""
+    return " ".join(_COMMITMENT)
+
+
+def commitment_values(record: Commitment) -> list[Any]:
+    """Return a commitment as JSON holds it, for :func:`commitment_of`."""
     values = [getattr(record, name) for name in _COMMITMENT]
     if record.submission is not None:
         values[_SUBMISSION] = list(record.submission)
@@ -235,7 +241,8 @@ def _anomaly(found: Anomaly) -> list[Any]:
     return [found.line, found.id, found.code, found.detail]
 
 
-def _commitment(values: list[Any]) -> Commitment:
+def commitment_of(values: list[Any]) -> Commitment:
+    """Return the commitment that was kept."""
     values[_TAGS] = tuple(values[_TAGS])
     if values[_SUBMISSION] is not None:
         values[_SUBMISSION] = Submission(*values[_SUBMISSION])
@@ -254,7 +261,7 @@ def _everything(rest: _Rest, otherwise: Callable[[], Everything]) -> Everything:
     try:
         with _no_collecting():
             stored = orjson.loads(rest.read())
-            commitments = {values[0]: _commitment(values) for values in stored["commitments"]}
+            commitments = {values[0]: commitment_of(values) for values in stored["commitments"]}
             anomalies = [Anomaly(*values) for values in stored["anomalies"]]
             return Everything(commitments, anomalies, _standings(stored["evidence"]))
     except (Refused, OSError, *_DAMAGED):
@@ -277,7 +284,7 @@ def _summary(brief: dict[str, Any], rest: _Rest, otherwise: Callable[[], Everyth
     )
     return Summary(
         verification=verification,
-        live=[_commitment(values) for values in brief["live"]],
+        live=[commitment_of(values) for values in brief["live"]],
         closed=brief["closed"],
         anomalies=[Anomaly(*values) for values in brief["anomalies"]],
         anomaly_count=brief["anomaly_count"],

@@ -31,6 +31,7 @@ from troth.ledger.importing import DEFAULT_WORKSPACE
 from troth.ledger.leaves import Leaves
 from troth.ledger.operations import Candidate
 from troth.stores import index, parallel
+from troth.stores import memory as memories
 from troth.stores import workspace as places
 from troth.stores.constitution import KeyFile
 from troth.stores.durable import (
@@ -107,6 +108,7 @@ class JsonlStore:
         self.config = places.Config()
         self.space: places.Workspace | None = None
         self._memory: Memory | None = None
+        self._distrust = False
         self._queue = Queue()
         self._threads = threading.RLock()
 
@@ -245,12 +247,20 @@ class JsonlStore:
                 memory.identity = after if before == after and memory.size == after[2] else None
                 verification = memory.verification(fd)
                 self._memory = memory if tail is None else None
+                if memory.kept is not None and not verification.ok:
+                    return self._from_the_start(trust)
+                self._keep(memory, fd)
             except OSError as fault:
                 self._memory = None
                 raise self._unreadable(fault) from None
             finally:
                 os.close(fd)
             return self._snapshot(memory, lambda: verification)
+
+    def _from_the_start(self, trust: bool) -> Snapshot:
+        # Behind what was kept, not every fault can be called by its name.
+        self._memory, self._distrust = None, True
+        return self.read(trust=trust)
 
     def lines(self) -> Iterator[bytes]:
         """Yield the file's bytes, a line with its LF at a time; of a line too long to be a row several pieces.
@@ -349,6 +359,8 @@ class JsonlStore:
             try:
                 with self._threads, self._lock:
                     self._serve(asked, others)
+                    if self._memory is not None:
+                        self._keep(self._memory, self._fd)
             finally:
                 self._queue.hand_on(others)
         if asked.fault is not None:
@@ -608,6 +620,9 @@ class JsonlStore:
             else:
                 self._set_aside(memory.size)
         memory.verification(fd)
+        if memory.kept is not None and not memory.sound:
+            self._distrust = True
+            return self._refresh()
         memory.identity = identity(fd)
         self._memory = memory
         return memory
@@ -615,14 +630,23 @@ class JsonlStore:
     def _recall(self, fd: int, identity: Identity, trust: bool = False) -> Memory:
         """Return the memory if its bytes are still the file's first ones, else an empty one."""
         memory = self._memory
-        if memory is None:
-            return Memory(self.unhashed_prefix, digest=False, edges=trust)
-        if memory.identity == identity:
+        if memory is not None and (memory.identity == identity or memory.stands_in(fd, identity[2])):
             return memory
-        if memory.stands_in(fd, identity[2]):
-            return memory
-        # The file changed under an open store, so it may do so again: remember a digest from now on.
-        return Memory(self.unhashed_prefix, digest=True, edges=trust)
+        if identity[2] >= memories.REMEMBERED_BYTES and not trust and not self._distrust:
+            from troth.stores import remembered
+
+            known = remembered.recall(self.ledger_file, fd, identity, self.unhashed_prefix)
+            if known is not None:
+                return known
+        # If the file changed under an open store, it may do so again: a digest is kept from then on.
+        return Memory(self.unhashed_prefix, digest=memory is not None, edges=trust)
+
+    def _keep(self, memory: Memory, fd: int) -> None:
+        """Keep what is known of a large ledger for the next process, now and then."""
+        if memory.size >= memories.REMEMBERED_BYTES and memory.count >= memory.due and memory.edges is None:
+            from troth.stores import remembered
+
+            remembered.keep(self.ledger_file, fd, memory, self.unhashed_prefix)
 
     def _write(self, memory: Memory, rows: Sequence[dict[str, Any]], others: list[Asked]) -> None:
         """Write the rows in one call and return once all are on the disk; a crash leaves the first ones or none.

@@ -7,7 +7,7 @@ import os
 from array import array
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from troth.core.digests import ZERO
 from troth.core.errors import Refused
@@ -15,10 +15,16 @@ from troth.ledger.chain import ChainReader, Verification
 from troth.ledger.confidence import Trust, collect
 from troth.ledger.cutover import Prefix
 from troth.ledger.fastpath import stretch
-from troth.ledger.replay import Replay
+from troth.ledger.replay import Replay, State
 from troth.ledger.rows import Row
 from troth.ledger.trust_edges import TrustEdges
 from troth.stores.lines import CHUNK, PrefixDigest, blocks
+
+if TYPE_CHECKING:
+    from troth.stores.remembered import Kept
+
+REMEMBERED_BYTES: Final = 8 << 20
+"""A smaller ledger is replayed as quickly as what was kept of it is read (:mod:`troth.stores.remembered`)."""
 
 LANDMARK_BYTES: Final = 1 << 16
 """Distance of the notes on where lines begin, so that a row can be found again without keeping every offset."""
@@ -99,8 +105,18 @@ class Memory(Replayed):
         self.sound = False  # whether the verifier found no fault when it last looked
         self.identity: Identity | None = None  # of the file, when it ended where the covered bytes end
         self.open_end = False  # the last row came without LF
+        self.kept: Kept | None = None  # the table that the beginning came from
+        self.begun = 0  # rows known before the first was read
+        self.due = 0  # rows from which on it is worth keeping what is known
         self._checked = 0  # bytes the verifier has taken
         self._verification: Verification | None = None
+
+    def resume(self, chain: ChainReader, state: State, found: Verification, *, size: int, count: int) -> None:
+        """Begin behind ``size`` bytes and ``count`` rows that were verified and replayed before."""
+        self.chain, self.replay = chain, Replay(state)
+        self.size = self._checked = size
+        self.line, self.count, self.begun = chain.line, count, count
+        self._verification, self.last_hash, self.sound = found, found.last_hash, found.ok
 
     def scan(self, fd: int) -> bytes | None:
         """Take all terminated lines from where the last scan ended; return the unterminated rest, if any."""

@@ -12,7 +12,8 @@ from typing import Any, Final
 
 from troth.core.errors import Refused
 from troth.ledger.operations import Candidate
-from troth.ledger.replay import State
+from troth.ledger.replay import State, newest_first
+from troth.stores.kept import KeptMapping
 
 LAST: Final = "@last"
 """Names the newest row of an operation that fits the place where it stands."""
@@ -122,7 +123,7 @@ def resolve(written: str, state: State, ops: Sequence[str] = ()) -> str:
     signals = state.signals
     if written == LAST:  # before any row is asked: a hostile one could bear that name
         # A commit row without effect is no commitment that anything could be done with.
-        for identifier in reversed(state.commitments if ops == _COMMITS else signals):
+        for identifier in newest_first(state.commitments if ops == _COMMITS else signals):
             if not ops or signals[identifier].op in ops:
                 return identifier
         raise Refused(
@@ -130,7 +131,11 @@ def resolve(written: str, state: State, ops: Sequence[str] = ()) -> str:
         )
     if written in signals or not written:
         return written
-    found = [identifier for identifier in signals if identifier.startswith(written)]
+    found = (
+        signals.beginning(written)
+        if isinstance(signals, KeptMapping)
+        else [identifier for identifier in signals if identifier.startswith(written)]
+    )
     if len(found) > 1:
         shown = ", ".join(found[:4]) + (", …" if len(found) > 4 else "")
         raise Refused(
