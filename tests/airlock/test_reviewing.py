@@ -15,6 +15,7 @@ from troth.airlock.reviewing import finishing, host, viewing
 from troth.airlock.reviewing.checks import check_absent, check_anchor, recheck
 from troth.airlock.reviewing.rebutting import open_round, send_contest
 from troth.airlock.reviewing.resuming import resume
+from troth.airlock.reviewing.running import send_review
 from troth.airlock.reviewing.session import Limits, Session
 from troth.backends.protocol import Failure
 from troth.core.errors import Refused
@@ -390,9 +391,37 @@ def test_a_payload_that_does_not_fit_the_budget_is_not_sent(tmp_path: Path) -> N
         with refused("E_REVIEW_SPENT"):
             started(tmp_path, reviewer, limits=limits)
         assert reviewer.requests == []
-        session = Session(Reviews(tmp_path / "reviews").list()[-1])
-        assert not session.finished
-        assert viewing.standing(session.folder).exit_code == 3
+        assert Reviews(tmp_path / "reviews").list() == []
+
+
+def test_an_interrupted_call_is_a_failure(tmp_path: Path) -> None:
+    class Interrupted(Reviewer):
+        def ask(self, request: Any) -> Any:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        started(tmp_path, Interrupted())
+    (folder,) = Reviews(tmp_path / "reviews").list()
+    assert kept(Session(folder))["failure"]["code"] == "cancelled"
+    assert viewing.standing(folder).exit_code == 3
+
+
+def test_a_lost_answer_is_asked_for_again_as_long_as_the_means_last(tmp_path: Path) -> None:
+    class Dying(Reviewer):
+        def ask(self, request: Any) -> Any:
+            raise SystemExit
+
+    with pytest.raises(SystemExit):
+        started(tmp_path, Dying())
+    (folder,) = Reviews(tmp_path / "reviews").list()
+    for spent in (300, 600):
+        session = Session(folder)
+        assert resume(session).unanswered
+        assert session.spent.seconds == spent
+        with pytest.raises(SystemExit if spent == 300 else Refused):
+            send_review(session, Dying(), asking)
+    document = finishing.save(Session(folder))
+    assert (document["outcome"], document["failure"]["code"]) == ("failed", "cancelled")
 
 
 def test_records_replay_to_the_same_bytes(tmp_path: Path) -> None:

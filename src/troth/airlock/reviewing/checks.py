@@ -71,10 +71,8 @@ def run_command(
     from troth.observer.commands import run_command as run_sandboxed
     from troth.observer.tree import snapshot
 
-    try:
-        "\0".join(argv).encode()
-    except UnicodeEncodeError:
-        raise Refused("E_NOT_TEXT", "a word of the command is not UTF-8, so no record can hold it") from None
+    if not all(_holds(word) for word in argv):
+        raise Refused("E_NOT_TEXT", "a word of the command is no text in UTF-8, so no record can hold it")
     failing = failing or _OPPOSITE[passing]
     root = Path(session.setup.root) if session.setup.root is not None else None
     bench = Bench(inside=str(root) if root is not None else _ALONE)
@@ -108,6 +106,14 @@ def run_command(
     }  # fmt: skip
     detail = f"{command_line(argv, 1000)}: {ended} (on what was reviewed, in the tree sha256:{tree})"
     return Ran(result, detail, facts, done.output)
+
+
+def _holds(word: str) -> bool:
+    try:
+        word.encode()
+    except UnicodeEncodeError:
+        return False
+    return "\0" not in word
 
 
 def _laid_out(root: Path | None, artifact: Artifact, copy: Path, aside: Path) -> None:

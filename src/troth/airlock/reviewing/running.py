@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
 from troth.airlock.reviewing import finishing
 from troth.airlock.reviewing.session import Call, Limits, Session, Setup, Step
-from troth.backends.asking import Asked, Judge, ask, tokens_of
+from troth.backends.asking import Asked, Judge, ask, failure_of, tokens_of
 from troth.backends.extraction import Wanted as Form
 from troth.backends.extraction import extract
 from troth.backends.protocol import MOST_INPUT, Backend, Failure, Request
@@ -17,6 +18,7 @@ from troth.core.digests import sha256_hex
 from troth.core.errors import Refused
 from troth.core.instants import Clock, format_instant, system_clock
 from troth.review.artifact import Artifact
+from troth.review.machine import Bounds, Spent
 from troth.review.rules import RULES
 from troth.review.shapes import ARTIFACT_KINDS
 from troth.review.structure import Violation
@@ -91,9 +93,10 @@ def set_up(reviews: Reviews, wanted: Wanted, clock: Clock = system_clock) -> Ses
     ``run.json`` comes last: a folder without it never sent anything.
 
     Raises:
-        Refused: as :func:`artifact_of`, and ``E_WRITE_FAILED``.
+        Refused: as :func:`artifact_of`; ``E_REVIEW_SPENT`` for what the budget has no room for; ``E_WRITE_FAILED``.
     """
     artifact = artifact_of(wanted.members, wanted.kind)
+    check_means(wanted.limits.bounds, Spent(), len(artifact.payload) + len(wanted.instruction.encode()))
     folder = reviews.claim(wanted.id or _named_after(artifact))
     setup = Setup(
         review_id=folder.id,
@@ -185,19 +188,25 @@ def call(
     setup = session.setup
     bounds, spent = setup.limits.bounds, session.spent
     leaving = len(payload) + len(instruction.encode())
-    bound = spent.exhausts(bounds)
-    if bound is None and spent.bytes + leaving > bounds.bytes:
-        bound = "bytes"
-    if bound is None and spent.tokens + leaving // 4 > bounds.tokens:
-        bound = "tokens"
-    if bound is not None:
-        raise Refused("E_REVIEW_SPENT", f"the run's {bound} leaves nothing to send with", detail=bound)
+    check_means(bounds, spent, leaving)
     wall = min(setup.limits.wall, bounds.deadline - spent.seconds)
     request = Request(
         instruction, payload, setup.model, setup.effort, setup.speed, wall=wall, idle=min(setup.limits.idle, wall)
     )
     made = session.sending("review" if wanted == "response" else "rebuttal", about, leaving, wall)
-    asked = asking(backend, request, wanted=wanted, judge=judge, bounds=bounds, spent=spent)
+    started = time.monotonic()
+    try:
+        asked = asking(backend, request, wanted=wanted, judge=judge, bounds=bounds, spent=spent)
+    except KeyboardInterrupt:
+        cancelled = failure_of("cancelled", "it was interrupted before the reviewer answered").as_json()
+        session.answered(made, {
+            "failure": cancelled, "end": "cancelled", "model": None, "model_basis": "backend_default", "sent": leaving,
+            "received": 0, "bytes": leaving, "reported_tokens": None, "tokens": leaving // 4,
+            "seconds": round(time.monotonic() - started, 3), "attempts": 1, "any_byte": False, "request_id": None,
+            "raw": [], "failures": [cancelled],
+        })  # fmt: skip
+        finishing.settle(session)
+        raise
     for number, text in enumerate(asked.raw, 1):
         session.folder.write(f"{made.raw}-{number}", text)
     answer = asked.answer
@@ -210,6 +219,21 @@ def call(
         "raw": [{"bytes": len(text), "sha256": sha256_hex(text)} for text in asked.raw],
         "failures": [failure.as_json() for failure in asked.failures],
     })  # fmt: skip
+
+
+def check_means(bounds: Bounds, spent: Spent, leaving: int) -> None:
+    """Refuse to send what deadline or budget does not leave room for.
+
+    Raises:
+        Refused: ``E_REVIEW_SPENT`` with the bound as its detail.
+    """
+    bound = spent.exhausts(bounds)
+    if bound is None and spent.bytes + leaving > bounds.bytes:
+        bound = "bytes"
+    if bound is None and spent.tokens + leaving // 4 > bounds.tokens:
+        bound = "tokens"
+    if bound is not None:
+        raise Refused("E_REVIEW_SPENT", f"the run's {bound} leaves nothing to send with", detail=bound)
 
 
 def heard(session: Session, made: Call, wanted: Form) -> dict[str, Any]:
@@ -292,7 +316,7 @@ def take(session: Session) -> None:
         session.adopt(response)
     run = session.started()
     basis = {
-        "consent": str(session.setup.consent.get("basis") or "consent was given"),
+        "consent": _consented(session.setup.consent),
         "revision": dict(session.setup.revision),
         "levels": ["L1", "L2"],
     }
@@ -301,6 +325,11 @@ def take(session: Session) -> None:
         for case in run.cases.values() if case.state == "prepared"
     ])  # fmt: skip
     finishing.settle(session)
+
+
+def _consented(consent: Mapping[str, Any]) -> str:
+    told = ": ".join(str(consent[name]) for name in ("basis", "reason") if consent.get(name))
+    return told or "consent was given"
 
 
 def _verdict(found: Taken) -> dict[str, Any]:
