@@ -34,6 +34,7 @@ the endpoint that was consented to is still the one that reads; keys and tokens 
 
 _OFF: Final = ("", "0", "false", "off", "no")
 _LAST_WORDS: Final = 300
+_MOST_COUNT: Final = 1 << 40
 
 
 @dataclass(frozen=True, slots=True)
@@ -272,8 +273,8 @@ def answer_of(
 
 
 def whole(value: object) -> int:
-    """Return a count as a program reported it; what is no count is none."""
-    return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else 0
+    """Return a count as a program reported it; what is no count, or none that could be meant, is 0."""
+    return value if isinstance(value, int) and not isinstance(value, bool) and 0 <= value < _MOST_COUNT else 0
 
 
 def short(value: object) -> str | None:
