@@ -14,6 +14,7 @@ COMMANDS: Final[dict[str, tuple[str, str]]] = {
     "show": ("troth.cli.deal_check", "Draw a transcript as lanes, one for each role."),
     "record": ("troth.cli.deal_record", "Record a transcript's deals as signals on the ledger."),
     "judge": ("troth.cli.deal_judge", "Let the checker judge a disclosure, and write its verdict."),
+    "play": ("troth.cli.deal_play", "Play a deal in the terminal: people, or a person and a policy."),
     "proxy": ("troth.cli.deal_proxy", "Play a deal with a trustee who keeps or breaks the trust (F8)."),
     "machine": ("troth.cli.deal_check", "Tell what each message does in each state."),
 }
