@@ -3,22 +3,27 @@
 from __future__ import annotations
 
 import datetime
+import json
 import logging
 import os
 import socket
 import ssl
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from support.reviewer_server import KEY, Reviewer, serving
 from troth.backends import http, wire
 from troth.backends.http import Anthropic, HttpBackend, Local, OpenAI, framed
 from troth.backends.protocol import MOST_INPUT, MOST_MESSAGE, Answer, Request
 from troth.core.errors import Refused
+from troth.review.shapes import FAILURE_CODES
 
 BOTH = pytest.mark.parametrize("make", [OpenAI, Anthropic])
 ENVIRONMENT = {"SERVICE_KEY": KEY}
@@ -218,6 +223,46 @@ def test_an_answer_that_was_ended_early(make: type[HttpBackend], ended: str, wor
 def test_members_of_strange_types_are_passed_over(make: type[HttpBackend]) -> None:
     answer = ask(make, Reviewer("hostile"))
     assert answer.text == b'{"schema_version": "1.0"}'
+
+
+_TEXTS = st.sampled_from(["", "x", "stop", "length", "end_turn", "text", "text_delta", "message_start", "message_stop"])
+_VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | _TEXTS,
+    lambda inner: st.lists(inner, max_size=2)
+    | st.dictionaries(
+        st.sampled_from(["type", "choices", "delta", "content", "finish_reason", "usage", "model", "message", "text",
+                         "stop_reason", "content_block", "error", "code", "prompt_tokens", "input_tokens"]),
+        inner, max_size=4,
+    ),
+    max_leaves=12,
+)  # fmt: skip
+_EVENTS = st.tuples(st.sampled_from(["", "event: error\n", "event: message_delta\n", "id: 1\n", ":\n"]), _VALUES).map(
+    lambda pair: f"{pair[0]}data: {json.dumps(pair[1])}\n\n".encode()
+)
+_BYTES = st.binary(min_size=1, max_size=40) | st.sampled_from(
+    [b"data: [DONE]\n\n", b"data: \n\n", b"\n\n", b"retry: x\n"]
+)
+
+
+@pytest.fixture(scope="module")
+def raw_reviewer() -> Iterator[Reviewer]:
+    with serving(Reviewer("raw")) as found:
+        yield found
+
+
+@BOTH
+@settings(max_examples=25, deadline=None)
+@given(raw=st.lists(_EVENTS | _BYTES, max_size=5))
+def test_whatever_a_service_sends_ends_in_an_answer(
+    make: type[HttpBackend], raw: list[bytes], raw_reviewer: Reviewer
+) -> None:
+    raw_reviewer.raw = tuple(raw)
+    answer = backend(make, raw_reviewer.url).ask(Request("stance", b"artifact", wall=20))
+    assert answer.end == "completed"
+    assert answer.failure is None or answer.failure.code in FAILURE_CODES
+    if answer.text is not None:  # only where the service said that it was done
+        assert (b'"stop"' if make is OpenAI else b"message_stop") in b"".join(raw)
+    assert raw_reviewer.bad == []
 
 
 def test_half_a_surrogate_pair_stays_no_text() -> None:

@@ -62,6 +62,12 @@ HONEST = {
     "an id": "id: 123e4567-e89b-12d3-a456-426614174000\n",
     "a public key": "-----BEGIN PUBLIC KEY-----\n-----BEGIN CERTIFICATE-----\n",
     "an address": "https://example.com/path?token=x and 192.0.2.1 and 8.8.8.8\n",
+    "an id in the place of a key": 'api_key = "123e4567-e89b-12d3-a456-426614174000"\n',
+    "counting up": 'password = "abcdefghijkl"\nsecret = "ABCDEF0123456789"\n',
+    "digits alone": 'password = "12345678"\n',
+    "a place to fill in": "https://user:{password}@db.example and https://user:<password>@db.example\n",
+    "a variable in an address": "https://user:$PASSWORD@db.example\n",
+    "a reference": 'password = vault.read("database/main")\n',
     "stars": 'password = "********"\n',
 }
 

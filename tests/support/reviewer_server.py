@@ -33,6 +33,7 @@ class Reviewer:
     Attributes:
         behaviour: ``answer``, a status as text, or the name of a fault; see :meth:`_Handler.do_POST`.
         pieces: of the message.
+        raw: what the body of the answer is made of, where the behaviour is ``raw``.
         ended: the service's word for why it stopped.
         asked: each request: path, headers and body.
     """
@@ -40,6 +41,7 @@ class Reviewer:
     behaviour: str = "answer"
     pieces: tuple[str, ...] = ('{"schema_', 'version": "1.0"}')
     ended: str | None = None
+    raw: tuple[bytes, ...] = ()
     key: str | None = KEY
     port: int = 0
     asked: list[dict[str, Any]] = field(default_factory=list)
@@ -161,6 +163,11 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _stream(self, seen: Reviewer, what: str, anthropic: bool) -> None:
         self._head({})
+        if what == "raw":
+            for piece in seen.raw:
+                self._chunk(piece)
+            self.wfile.write(b"0\r\n\r\n")
+            return
         if what == "flood":  # 50 MB in one line that never ends
             self._chunk(b"data: ")
             for _ in range(800):
