@@ -16,6 +16,7 @@ COMMANDS: Final[dict[str, tuple[str, str]]] = {
     "judge": ("troth.cli.deal_judge", "Let the checker judge a disclosure, and write its verdict."),
     "play": ("troth.cli.deal_play", "Play a deal in the terminal: people, or a person and a policy."),
     "proxy": ("troth.cli.deal_proxy", "Play a deal with a trustee who keeps or breaks the trust (F8)."),
+    "sweep": ("troth.cli.deal_sweep", "Play many deals from a configuration; Parquet and a summary."),
     "machine": ("troth.cli.deal_check", "Tell what each message does in each state."),
 }
 

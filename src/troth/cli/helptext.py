@@ -94,6 +94,8 @@ _TABLES: Final[tuple[tuple[str, str, str], ...]] = (
     ("Illegal messages of a deal with a trustee", "troth.deals.proxy", "ILLEGAL"),
     ("Ends of a deal with a trustee", "troth.deals.proxy", "ENDS"),
     ("Breaches of a deal with a trustee", "troth.deals.proxy", "MODES"),
+    ("Codes of a sweep's configuration", "troth.lab.sweepconfig", "CODES"),
+    ("Codes of sweeps", "troth.lab.sweeps", "CODES"),
     ("Codes of transcripts of deals", "troth.deals.codes", "CODES"),
     ("Codes of deals with a trustee", "troth.lab.trustees", "CODES"),
     ("Codes of deals on the ledger", "troth.airlock.deal_signals", "CODES"),
