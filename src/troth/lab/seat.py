@@ -309,6 +309,7 @@ class Seat:
 
     spec = "model"
     lasting = True
+    talkative = True
 
     def __init__(self, role: str, ask: Ask, material: str | None = None) -> None:
         self.role = role
