@@ -23,8 +23,8 @@ import orjson
 
 from troth import __version__
 from troth.core.errors import Busy, Place, Refused
-from troth.deals.answer import PROTOCOL
 from troth.deals.codes import LABELS, NON_CLAIMS_REF
+from troth.deals.run import Run
 from troth.lab.sweepconfig import Sweep
 from troth.lab.sweeps import read_chunk, sha256_of
 
@@ -57,7 +57,7 @@ class SweepFolder:
         head = {
             "labels": list(LABELS),
             "non_claims": NON_CLAIMS_REF,
-            "protocol": PROTOCOL,
+            "protocol": Run.protocol,
             "version": __version__,
             "config_sha256": sweep.digest,
             "config": orjson.loads(sweep.form),

@@ -19,8 +19,8 @@ import msgspec
 
 from troth import __version__
 from troth.core.errors import Refused
-from troth.deals.answer import PROTOCOL
 from troth.deals.codes import LABELS, NON_CLAIMS, NON_CLAIMS_REF
+from troth.deals.run import Run
 from troth.lab.measures import Rate
 from troth.lab.playing import Game
 from troth.lab.statistics import wilson
@@ -72,7 +72,7 @@ def schema(metadata: dict[str, str]) -> pa.Schema:
         "troth.labels": ", ".join(LABELS),
         "troth.non_claims": "\n".join(NON_CLAIMS),
         "troth.non_claims_see": NON_CLAIMS_REF,
-        "troth.protocol": PROTOCOL,
+        "troth.protocol": Run.protocol,
         "troth.version": __version__,
         **metadata,
     }
@@ -238,7 +238,7 @@ def summary(sweep: Sweep, tallies: dict[int, Tally], sha256: str) -> dict[str, A
     return {
         "labels": list(LABELS),
         "non_claims": {"see": NON_CLAIMS_REF, "says": list(NON_CLAIMS)},
-        "protocol": PROTOCOL,
+        "protocol": Run.protocol,
         "version": __version__,
         "config": msgspec.json.decode(sweep.form),
         "config_sha256": sweep.digest,
