@@ -422,6 +422,7 @@ def test_a_lost_answer_is_asked_for_again_as_long_as_the_means_last(tmp_path: Pa
             send_review(session, Dying(), asking)
     document = finishing.save(Session(folder))
     assert (document["outcome"], document["failure"]["code"]) == ("failed", "cancelled")
+    assert not resume(Session(folder)).unanswered  # it was ended
 
 
 def test_records_replay_to_the_same_bytes(tmp_path: Path) -> None:

@@ -2,16 +2,25 @@
 
 from __future__ import annotations
 
+import contextlib
+import io
 import json
+import os
+import signal
 import stat
+import subprocess
+import sys
+import time
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import pytest
 
 from support.frontdoor import Answer, troth
 from support.reviewing import MEMO, finding, reply, response
+from troth.cli.main import main
 
 APPROVE = ("--approve", "scripted:reviewer")
 
@@ -34,9 +43,16 @@ class Desk:
         """Give the reviewer other answers."""
         (self.work / "reviewer.json").write_text(json.dumps({"answers": list(answers)}))
 
-    def __call__(self, *words: str, **given: Any) -> Answer:
-        """Run a command as it is."""
-        return troth(*words, cwd=self.work, env=self.env, **given)
+    def __call__(self, *words: str, stdin: str = "") -> Answer:
+        """Run a command within this process, as it would be in one of its own."""
+        out, err = io.StringIO(), io.StringIO()
+        given = io.TextIOWrapper(io.BytesIO(stdin.encode()))
+        with (
+            contextlib.chdir(self.work), mock.patch.dict(os.environ, self.env), mock.patch.object(sys, "stdin", given),
+            contextlib.redirect_stdout(out), contextlib.redirect_stderr(err),
+        ):  # fmt: skip
+            status = main(list(words))
+        return Answer(status, out.getvalue(), err.getvalue())
 
     def start(self, *words: str, **given: Any) -> Answer:
         """Have the memo reviewed."""
@@ -232,6 +248,53 @@ def test_several_files_and_standard_input(tmp_path: Path) -> None:
     assert [member["path"] for member in begun.json["members"]] == ["n.md", "src/a.py", "src/b.py", "stdin"]
     link = desk("review", "start", "src/link.py", "--kind", "code", "--backend", "scripted:reviewer.json", *APPROVE)
     assert (link.exit, "symbolic link" in link.err) == (2, True)
+
+
+def test_a_command_killed_while_it_waits_is_taken_up(tmp_path: Path) -> None:
+    desk = Desk(tmp_path, {**THREE, "delay": 60})
+    words = [sys.executable, "-m", "troth", "review", "start", "memo.md", "--kind", "decision", "--backend",
+             "scripted:reviewer.json", *APPROVE]  # fmt: skip
+    waiting = subprocess.Popen(words, cwd=desk.work, env={**os.environ, **desk.env}, stdout=subprocess.DEVNULL)
+    calls = desk.work / ".mentu/reviews/memo/calls.jsonl"
+    while waiting.poll() is None and not (calls.is_file() and calls.read_bytes()):
+        time.sleep(0.01)
+    waiting.kill()
+    assert waiting.wait() == -signal.SIGKILL
+    assert desk("review", "status").exit == 3
+    assert desk("review", "next").exit == 2
+    desk.script(THREE)
+    taken = desk("review", "resume", "--json")
+    assert (taken.exit, taken.json["stage"]) == (3, "open")
+    assert taken.json["mended"] == ["the reviewer was asked again"]
+    assert taken.json["spent"]["seconds"] >= 300  # what was lost may have taken all that it was allowed
+    assert len(calls.read_bytes().splitlines()) == 3
+    assert desk("review", "resume", "--json").json["mended"] == []
+
+
+def test_a_deadline_ends_a_call(tmp_path: Path) -> None:
+    desk = Desk(tmp_path, {**THREE, "delay": 60})
+    begun = desk.start(*APPROVE, "--deadline", "1", "--json")
+    assert begun.exit == 3
+    assert begun.json["failure"]["code"] == "timeout"
+    assert begun.json["exhausted"] == "deadline"
+
+
+def test_no_rounds_means_no_rebuttal(tmp_path: Path) -> None:
+    desk = Desk(tmp_path, says(response(finding(1))))
+    desk.start(*APPROVE, "--rounds", "0")
+    desk.ok("triage", "F001", "checkable")
+    desk.ok("contest", "F001", "--position", "No.", "--unverifiable", "Nothing can.")
+    refused = desk("review", "rebut", "F001", "--json")
+    assert (refused.exit, refused.json["error"]["detail"]) == (2, "round")
+    assert desk.ok("escalate", "F001", "--question", "Does it stand?")["outcome"] == "deadlocked"
+
+
+def test_what_looks_like_a_secret_is_told_before_it_leaves(tmp_path: Path) -> None:
+    desk = Desk(tmp_path, says(response()))
+    (desk.work / "memo.md").write_text("aws_access_key_id = AKIA" + "ABCDEFGHIJKLMNOP"[::-1] + "\n")
+    told = desk.start("--dry-run", "--json")
+    assert told.json["warnings"][0]["member"] == "memo.md"
+    assert "looks like a secret" in told.err
 
 
 def test_an_operators_confirmation_is_not_an_agents(tmp_path: Path) -> None:

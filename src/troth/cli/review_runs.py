@@ -52,7 +52,7 @@ def list_cmd(*, only_open: bool, store: str | None, as_json: bool) -> int:
     if not shown:
         say("No reviews. Have something reviewed with: troth review start FILE --kind decision --backend NAME")
     for each in shown:
-        say(f"{printable(each.id)}  {each.created or 'no date'}  {_became(each)}")
+        say(f"{printable(each.id)}  {each.created[:19] or 'no date'}  {_became(each)}")
     return 0
 
 

@@ -351,6 +351,7 @@ class Reviews:
             Refused: ``E_WRITE_FAILED``; what could not be removed is still there.
         """
         _plain_folder(folder.path)
+        self.sweep()
         # Under another name first: whatever happens then, no half of a run is taken for one.
         aside = self.folder / f".gone~{secrets.token_hex(6)}"
         try:

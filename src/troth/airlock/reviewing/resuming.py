@@ -13,7 +13,7 @@ from troth.review.decisions import owed
 
 @dataclass(frozen=True, slots=True)
 class Resumed:
-    """What was mended, a sentence each, and whether the reviewer has to be asked (again) for the review itself."""
+    """What was mended, a sentence each, and whether the reviewer is to be asked (again) for the review itself."""
 
     mended: tuple[str, ...]
     unanswered: bool
@@ -35,7 +35,7 @@ def resume(session: Session) -> Resumed:
     if _mark(session) != before:
         mended.append("the reviewer's answer was taken")
     if session.run is None:
-        return Resumed(tuple(mended), unanswered=not answered)
+        return Resumed(tuple(mended), unanswered=not answered and not session.finished)
     for case in list(session.run.cases.values()):
         before = _mark(session)
         take_reply(session, case.finding_id)
