@@ -29,6 +29,16 @@ class Tested(NamedTuple):
     adjusted: float | None
 
 
+class Demands(NamedTuple):
+    """One demand over the arms that it was made of: in how many deals it held, and the arms in which it did not."""
+
+    sentence: str
+    arms: int
+    k: int
+    n: int
+    broken: tuple[str, ...]
+
+
 class Results(NamedTuple):
     """A report with everything inferred from it."""
 
@@ -43,6 +53,21 @@ class Results(NamedTuple):
     def family(self) -> int:
         """How many p-values were adjusted together."""
         return sum(one.compared.p is not None for one in self.tested)
+
+    @property
+    def demands(self) -> tuple[Demands, ...]:
+        """What every deal had to show, sentence by sentence."""
+        made = self.report.demands
+        return tuple(
+            Demands(
+                sentence,
+                len(same := [one for one in made if one.sentence == sentence]),
+                sum(one.k for one in same),
+                sum(one.n for one in same),
+                tuple(one.arm for one in same if not one.holds),
+            )
+            for sentence in dict.fromkeys(one.sentence for one in made)
+        )
 
 
 def infer(report: Report, confidence: float = CONFIDENCE, correction: str = CORRECTION) -> Results:

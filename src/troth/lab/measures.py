@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import pairwise
 from typing import TypeAlias
 
@@ -178,6 +178,26 @@ class Comparison:
 
 
 @dataclass(frozen=True, slots=True)
+class Demanded:
+    """What every deal of an arm had to show, and of how many of its ``n`` deals it held: ``k``."""
+
+    arm: str
+    sentence: str
+    k: int
+    n: int
+
+    def __post_init__(self) -> None:
+        _counts(self.k, self.n)
+        if self.k > self.n:
+            raise ValueError(f"{self.k} of {self.n}")
+
+    @property
+    def holds(self) -> bool:
+        """Whether it held in every deal."""
+        return self.k == self.n
+
+
+@dataclass(frozen=True, slots=True)
 class Reference:
     """A range of rates from somewhere else, drawn as a band and labelled as another setting; never compared."""
 
@@ -249,7 +269,8 @@ class Report:
         rule: the falsification rule as it stood before the run, or nothing when none was given.
         axis: what :attr:`Arm.dose` counts, with its unit.
         plan: how the number of deals was chosen, in one sentence (see :mod:`troth.lab.power`).
-        findings: further sentences about what was seen, each true of every deal of the run or with its count.
+        findings: further sentences about what was seen.
+        demands: what every deal had to show, arm by arm.
     """
 
     suite: str
@@ -265,7 +286,8 @@ class Report:
     rule: Rule | None = None
     axis: str | None = None
     plan: str | None = None
-    findings: tuple[str, ...] = field(default=())
+    findings: tuple[str, ...] = ()
+    demands: tuple[Demanded, ...] = ()
 
     def arm(self, name: str) -> Arm:
         """Return the arm of that name.

@@ -7,7 +7,7 @@ from typing import Final, NamedTuple
 
 from troth.core.errors import Refused
 from troth.deals.writing import Scribe
-from troth.lab.measures import Arm, Mean, Named, Rate, Report
+from troth.lab.measures import Arm, Demanded, Mean, Named, Rate, Report
 from troth.lab.outcome import Outcome
 from troth.lab.playing import Game
 from troth.lab.seeds import VERSION
@@ -22,20 +22,6 @@ MAX_DEALS: Final = 100_000
 MAX_SEED: Final = 2**63 - 1
 
 
-class Shown(NamedTuple):
-    """One demand on one arm: of how many deals it held."""
-
-    arm: str
-    sentence: str
-    k: int
-    n: int
-
-    @property
-    def holds(self) -> bool:
-        """Whether it held in every deal."""
-        return self.k == self.n
-
-
 class Result(NamedTuple):
     """A suite played."""
 
@@ -44,7 +30,7 @@ class Result(NamedTuple):
     deals: int
     rows: dict[str, list[Outcome]]
     scribe: Scribe
-    shown: tuple[Shown, ...]
+    shown: tuple[Demanded, ...]
 
     @property
     def holds(self) -> bool:
@@ -85,7 +71,7 @@ def play_suite(
     total = sum(deals_of(arm, wanted) for arm in suite.arms)
     scribe = Scribe()
     rows: dict[str, list[Outcome]] = {}
-    shown: list[Shown] = []
+    shown: list[Demanded] = []
     done = 0
     settings = {arm.name: arm.setting._replace(arm=arm.name) for arm in suite.arms}
     for arm in suite.arms:
@@ -108,27 +94,32 @@ def play_suite(
                     counts[number] += demand.holds(played)
             if done % 64 == 0:
                 progress(done, total)
-        shown += [Shown(arm.name, demand.sentence, k, len(kept)) for demand, k in zip(demands, counts, strict=True)]
+        shown += [Demanded(arm.name, demand.sentence, k, len(kept)) for demand, k in zip(demands, counts, strict=True)]
     scribe.end(scribe.run.now)
     return Result(suite, seed, wanted, rows, scribe, tuple(shown))
 
 
-def measured(plan: Measured, rows: list[Outcome]) -> Named:
-    """Return one measure of the rows."""
+def measured(plan: Measured, rows: list[Outcome], bounds: tuple[float, float] | None = None) -> Named:
+    """Return one measure of the rows; ``bounds`` are the least and the most points that a deal is about."""
     values = [plan.of(row) for row in rows if plan.when(row)]
-    measure = Mean.of([float(value) for value in values]) if plan.points else Rate.of(bool(value) for value in values)
+    measure = (
+        Mean.of([float(value) for value in values], bounds) if plan.points else Rate.of(bool(value) for value in values)
+    )
     return Named(plan.name, plan.sentence, plan.unit, measure, plan.truth)
 
 
-def report_of(suite: Suite, seed: int, deals: int, rows: dict[str, list[Outcome]], shown: tuple[Shown, ...]) -> Report:
+def report_of(
+    suite: Suite, seed: int, deals: int, rows: dict[str, list[Outcome]], shown: tuple[Demanded, ...]
+) -> Report:
     """Return the report's record of a suite's rows."""
     arms = tuple(
-        Arm(arm.name, arm.sentence, tuple(measured(plan, rows[arm.name]) for plan in arm.measures), arm.dose)
+        Arm(
+            arm.name,
+            arm.sentence,
+            tuple(measured(plan, rows[arm.name], (0.0, float(arm.setting.terms.amount))) for plan in arm.measures),
+            arm.dose,
+        )
         for arm in suite.arms
-    )
-    demands = tuple(
-        f"{'Held' if one.holds else 'DID NOT HOLD'} in {one.k} of {one.n} deals of {one.arm}: {one.sentence}"
-        for one in shown
     )
     return Report(
         suite=suite.id,
@@ -142,5 +133,6 @@ def report_of(suite: Suite, seed: int, deals: int, rows: dict[str, list[Outcome]
         comparisons=tuple(one.counted(rows[one.first], rows[one.second]) for one in suite.pairings),
         references=suite.references,
         axis=suite.axis,
-        findings=(*suite.findings(rows), *demands),
+        findings=suite.findings(rows),
+        demands=shown,
     )
