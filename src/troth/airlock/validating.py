@@ -16,8 +16,9 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Final, Literal
 
+from troth.airlock.reviews import RunFolders
 from troth.airlock.tiers import Close, Failed, Result, outcome
-from troth.airlock.validators import NoReviews, ReviewFinder, Submitted, answer
+from troth.airlock.validators import ReviewFinder, Submitted, answer
 from troth.core.digests import sha256_hex
 from troth.core.errors import DoesNotHold, Refused, TrothError
 from troth.core.instants import format_instant, parse_instant
@@ -101,13 +102,13 @@ class Airlock:
 
     Args:
         store: the ledger, with its settings and its workspace.
-        finder: where reviews are found.
+        finder: where reviews are found; by default in the run folders of the submission's workspace.
         tell: told in words which validator is asked.
         environment: the process's own.
     """
 
     store: LedgerStore
-    finder: ReviewFinder = field(default_factory=NoReviews)
+    finder: ReviewFinder = field(default_factory=RunFolders)
     tell: Tell = lambda _: None
     environment: Mapping[str, str] = field(default_factory=lambda: os.environ)
 

@@ -123,12 +123,16 @@ class Finding:
 
 @dataclass(frozen=True, slots=True)
 class ReviewOutcome:
-    """What a review came to: its id, the digest of the payload it looked at, its outcome, and its findings."""
+    """What a review came to: its id, the digest of the payload it looked at, its outcome, and its findings.
+
+    ``tier`` is how independent of the host the reviewer was, where that is on record.
+    """
 
     review: str
     artifact: str
     outcome: str
     findings: Sequence[Finding]
+    tier: str | None = None
 
 
 class ReviewFinder(Protocol):
@@ -136,14 +140,6 @@ class ReviewFinder(Protocol):
 
     def find(self, review: str, submitted: Submitted) -> ReviewOutcome | None:
         """Return the review of that id, verified against its own records, or ``None`` when none is on record."""
-
-
-class NoReviews:
-    """The finder of a house without reviews."""
-
-    def find(self, review: str, submitted: Submitted) -> ReviewOutcome | None:
-        """Return nothing."""
-        return None
 
 
 def safety(submitted: Submitted, finder: ReviewFinder) -> Result:
@@ -164,6 +160,7 @@ def safety(submitted: Submitted, finder: ReviewFinder) -> Result:
     if found is None or found.review != named:
         return Result("safety", "failed", f"no review is on record under the name {short(named)}")
     facts = {"review": found.review, "artifact": found.artifact, "outcome": found.outcome}
+    facts |= {"tier": found.tier} if found.tier is not None else {}
     if found.artifact != artifact:
         return Result("safety", "failed", f"the review {short(named)} is of another revision", facts)
     if found.outcome != "converged":

@@ -79,6 +79,7 @@ _TABLES: Final[tuple[tuple[str, str, str], ...]] = (
     ("Codes of the decisions on a review", "troth.review.decisions", "CODES"),
     ("Codes of reviewers and how they are reached", "troth.backends.codes", "CODES"),
     ("Codes of panels and chunks", "troth.review.panel", "CODES"),
+    ("Codes of reviews that others rely on", "troth.airlock.reviews", "CODES"),
     ("Codes of a review under way", "troth.airlock.reviewing.running", "CODES"),
     ("Codes of the ledger's store", "troth.stores.codes", "CODES"),
     ("Codes of knowledge bundles", "troth.knowledge.codes", "CODES"),

@@ -119,16 +119,29 @@ def release_cmd(commitment: str, reason: str | None, **options: Any) -> int:
 @click.argument("commitment", metavar="ID")
 @click.option("--evidence", required=True, metavar="ID", help="The capture or note that shows it is done.")
 @click.option("--summary", metavar="TEXT", help="What was done.")
-@click.option("--meta", metavar="JSON", help="Further facts, such as the review and the artifact it looked at.")
+@click.option("--review", metavar="ID", help="The review it rests on; which revision that looked at is filled in.")
+@click.option("--meta", metavar="JSON", help="An object with further facts.")
 @writing_options
-def submit_cmd(commitment: str, evidence: str, summary: str | None, **options: Any) -> int:
+def submit_cmd(commitment: str, evidence: str, summary: str | None, review: str | None, **options: Any) -> int:
     """Request closure with evidence; the commitment waits in review.
 
     Where the genesis key defines tiers, the validators of the commitment's tier answer at once, and a tier that closes
     by itself closes when all of them passed. Whatever they say, the submission stands, with exit status 0.
     """
     named = {"commitment": commitment, "evidence": evidence}
-    return _append("submit", named, options, words=summary, after=_through_airlock)
+    meta = _rests_on(review, options) if review is not None else None
+    return _append("submit", named, options, words=summary, meta=meta, after=_through_airlock)
+
+
+def _rests_on(review: str, options: Mapping[str, Any]) -> dict[str, str]:
+    from troth.airlock.reviews import cited
+
+    space = open_ledger(options["store"]).space
+    if space is None:
+        raise Refused("E_NO_WORKSPACE", "this ledger stands in no workspace, so no review is kept beside it")
+    if _meta(options.get("meta")).keys() & {"review", "artifact"}:
+        raise Refused("E_USAGE", "--review and --meta name the review both")
+    return cited(space, review)
 
 
 def _through_airlock(ledger: LedgerStore, row: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]:

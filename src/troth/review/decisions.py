@@ -394,7 +394,12 @@ def concluded(
     if rulings.keys() != first.keys():
         name = min(rulings.keys() ^ first.keys())
         where = "the log of events" if name in first else "the record of decisions"
-        raise Refused("E_REVIEW_DECISION", f"{where} lacks the ruling on {name}", detail="unrecorded")
+        raise Refused(
+            "E_REVIEW_DECISION",
+            f"{where} lacks the ruling on {name}",
+            detail="unrecorded",
+            remedy="`troth review resume` makes up for a crash between the two.",
+        )
     for name, record in rulings.items():
         line = first[name]
         told = (record["time"], record["actor"], record["basis"].get("question"), record["basis"].get("ruling"))

@@ -30,6 +30,10 @@ def resume(session: Session) -> Resumed:
     """
     mended = []
     answered = any(call.answer is not None for call in session.calls if call.purpose == "review")
+    # First: until the log has every decision, nothing can be computed from it.
+    if session.run is not None and (missing := owed(session.run, finishing.decisions(session))):
+        session.take_up(missing)
+        mended.append(f"{len(missing)} of the operator's decisions were entered in the log")
     before = _mark(session)
     take(session)
     if _mark(session) != before:
@@ -41,9 +45,6 @@ def resume(session: Session) -> Resumed:
         take_reply(session, case.finding_id)
         if _mark(session) != before:
             mended.append(f"the reviewer's reply about {case.finding_id} was taken")
-    if missing := owed(session.run, finishing.decisions(session)):
-        session.take_up(missing)
-        mended.append(f"{len(missing)} of the operator's decisions were entered in the log")
     if session.exhausted is not None:
         before = _mark(session)
         stop(session)
