@@ -165,10 +165,10 @@ class Killer:
     def install(self) -> None:
         durable.write_all = self.torn(durable.write_all)
         for module in (durable, reviews):
-            module.sync_file = self.around(durable.sync_file)  # type: ignore[attr-defined]
-            module.sync_folder = self.around(durable.sync_folder)  # type: ignore[attr-defined]
-        Path.replace = self.around(Path.replace)  # type: ignore[method-assign,assignment]
-        Path.mkdir = self.around(Path.mkdir)  # type: ignore[method-assign]
+            module.sync_file = self.around(durable.sync_file)
+            module.sync_folder = self.around(durable.sync_folder)
+        Path.replace = self.around(Path.replace)
+        Path.mkdir = self.around(Path.mkdir)
 
 
 def in_child(root: Path, at: int | None) -> tuple[bool, int]:
