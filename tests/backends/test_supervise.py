@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
 import sys
 import threading
+import time
 from pathlib import Path
 
 import pytest
@@ -168,6 +170,25 @@ def test_an_interruption_leaves_nothing_running(tmp_path: Path, monkeypatch: pyt
     with pytest.raises(KeyboardInterrupt):
         run(code, tmp_path)
     assert_gone(int((tmp_path / "pid").read_text()))
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGINT])
+def test_it_ends_with_us_when_we_are_told_to_end(tmp_path: Path, number: signal.Signals) -> None:
+    inner = "import os, time; print(os.getpid(), file=open('pid', 'w'), flush=True); time.sleep(60)"
+    code = f"""
+import sys
+from pathlib import Path
+from troth.backends.supervise import supervise
+supervise([sys.executable, "-c", {inner!r}], b"", cwd=Path.cwd(), environment={{}})
+"""
+    ours = subprocess.Popen([sys.executable, "-c", code], cwd=tmp_path, stderr=subprocess.DEVNULL)
+    written = tmp_path / "pid"
+    until = time.monotonic() + 30
+    while not (written.exists() and written.read_text().endswith("\n")) and time.monotonic() < until:
+        time.sleep(0.02)
+    ours.send_signal(number)
+    assert ours.wait(30) != 0
+    assert_gone(int(written.read_text()))
 
 
 def test_no_thread_and_no_descriptor_stays(tmp_path: Path) -> None:

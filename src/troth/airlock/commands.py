@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any, Final
 
-from troth.stores.check import leaving_in_order
+from troth.core.leaving import leaving_in_order
 
 TIME_LIMIT_SECONDS: Final = 600.0
 """Longest a validator's command may run."""

@@ -17,9 +17,10 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Final
+from typing import IO, Final, NamedTuple
 
 from troth.backends.protocol import IDLE_SECONDS, WALL_SECONDS, End
+from troth.core.leaving import leaving_in_order
 
 CAPTURE_BYTES: Final = 8_000_000
 """Most that is kept of each output; what is beyond is drained and forgotten."""
@@ -71,7 +72,7 @@ def supervise(
     capture: int = CAPTURE_BYTES,
     grace: float = GRACE_SECONDS,
 ) -> Supervised:
-    """Run a program to its end, or end it.
+    """Run a program to its end, or end it; it ends with us when we are told to end.
 
     Args:
         argv: program and arguments; no shell.
@@ -83,6 +84,20 @@ def supervise(
         capture: most that is kept of each output, in bytes.
         grace: time between SIGTERM and SIGKILL in seconds.
     """
+    with leaving_in_order():
+        return _supervised(argv, fed, cwd, environment, _Limits(wall, idle, capture, grace))
+
+
+class _Limits(NamedTuple):
+    wall: float
+    idle: float
+    capture: int
+    grace: float
+
+
+def _supervised(
+    argv: Sequence[str], fed: bytes, cwd: Path, environment: Mapping[str, str], limits: _Limits
+) -> Supervised:
     started = time.monotonic()
     try:
         process = subprocess.Popen(
@@ -92,27 +107,27 @@ def supervise(
     except (OSError, ValueError) as fault:
         reason = (fault.strerror if isinstance(fault, OSError) else None) or str(fault)
         return Supervised("spawn_error", why=reason, seconds=time.monotonic() - started)
-    assert process.stdin is not None
-    assert process.stdout is not None
-    assert process.stderr is not None
-    pulse = _Pulse(started)
-    feeding = _Feeding(process.stdin, fed, pulse)
-    outputs = [_Draining(pipe, capture, pulse) for pipe in (process.stdout, process.stderr)]
     end: End = "completed"
     try:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        assert process.stderr is not None
+        pulse = _Pulse(started)
+        feeding = _Feeding(process.stdin, fed, pulse)
+        outputs = [_Draining(pipe, limits.capture, pulse) for pipe in (process.stdout, process.stderr)]
         for thread in (feeding, *outputs):
             thread.start()
         while not _has_ended(process):
             now = time.monotonic()
-            if now - started >= wall:
+            if now - started >= limits.wall:
                 end = "wall_timeout"
                 break
-            if now - pulse.at >= idle:
+            if now - pulse.at >= limits.idle:
                 end = "idle_timeout"
                 break
             time.sleep(_POLL_SECONDS)
         if end != "completed":
-            _ask_to_end(process, grace)
+            _ask_to_end(process, limits.grace)
     finally:
         # Until the leader is reaped its number, and so the group's, is nobody else's.
         gone = _end_group(process)

@@ -10,14 +10,14 @@ import contextlib
 import os
 import signal
 import subprocess
-import threading
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final, NoReturn
+from typing import Any, Final
 
 from troth.core.errors import Refused
+from troth.core.leaving import leaving_in_order
 from troth.ledger.trust import WEIGHTS, components, creation_trust
 from troth.stores.durable import open_regular
 
@@ -110,27 +110,6 @@ def run_check(argv: Sequence[str], *, time_limit: float = TIME_LIMIT_SECONDS) ->
     if counts is not None:
         return Measured(tuple(argv), exit_status, seconds, *counts, "junit")
     return Measured(tuple(argv), exit_status, seconds, 1 if exit_status == 0 else 0, 1, "exit")
-
-
-@contextlib.contextmanager
-def leaving_in_order() -> Iterator[None]:
-    """Turn the signals that end a program into ``SystemExit`` with the status a shell gives them."""
-    if os.name == "nt" or threading.current_thread() is not threading.main_thread():
-        yield
-        return
-
-    def leave(number: int, _frame: object) -> NoReturn:
-        raise SystemExit(128 + number)
-
-    # One that is ignored (as under nohup) stays so.
-    numbers = [one for one in (signal.SIGTERM, signal.SIGHUP) if signal.getsignal(one) is signal.SIG_DFL]
-    for number in numbers:
-        signal.signal(number, leave)
-    try:
-        yield
-    finally:
-        for number in numbers:
-            signal.signal(number, signal.SIG_DFL)
 
 
 def _kill_group(process: subprocess.Popen[bytes]) -> None:
