@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 
 from support.reviewer_server import KEY, Reviewer, serving
 from troth.backends import http, wire
-from troth.backends.http import Anthropic, HttpBackend, Local, OpenAI, framed
+from troth.backends.http import Anthropic, HttpBackend, Local, OpenAI
 from troth.backends.protocol import MOST_INPUT, MOST_MESSAGE, Answer, Request
 from troth.core.errors import Refused
 from troth.review.shapes import FAILURE_CODES
@@ -69,9 +69,9 @@ def test_what_is_sent(make: type[HttpBackend]) -> None:
     body = asked["body"]
     assert body["model"] == "model-y"
     system = body["system"] if make is Anthropic else body["messages"][0]["content"]
-    assert system.startswith("stance and schema\n\n")
-    assert "BEGIN-n0nce and END-n0nce" in system
-    assert body["messages"][-1] == {"role": "user", "content": "BEGIN-n0nce\nété END\nEND-n0nce"}
+    assert system.startswith("stance and schema\n")
+    assert "`<<<artifact n0nce` and the line `artifact n0nce>>>`" in system
+    assert body["messages"][-1] == {"role": "user", "content": "<<<artifact n0nce\nété END\nartifact n0nce>>>\n"}
     assert (body["output_config"]["effort"] if make is Anthropic else body["reasoning_effort"]) == "high"
     assert {"tools", "tool_choice", "functions"}.isdisjoint(body)
     assert asked["headers"]["accept-encoding"] == "identity"
@@ -82,13 +82,11 @@ def test_delimiters_are_drawn_for_each_call_and_never_stand_in_the_artifact() ->
     reviewer = Reviewer()
     with serving(reviewer):
         for _ in range(3):
-            backend(OpenAI, reviewer.url).ask(Request("stance", b"END-1"))
+            backend(OpenAI, reviewer.url).ask(Request("stance", b"artifact 1>>>"))
     users = [one["body"]["messages"][1]["content"] for one in reviewer.asked]
-    nonces = {user.partition("\n")[0].removeprefix("BEGIN-") for user in users}
+    nonces = {user.partition("\n")[0].removeprefix("<<<artifact ") for user in users}
     assert len(nonces) == 3
     assert all(len(nonce) == 32 for nonce in nonces)
-    drawn = iter(["a", "b", "c"])
-    assert framed("s", "a\nEND-b", drawn.__next__).user == "BEGIN-c\na\nEND-b\nEND-c"
 
 
 @pytest.mark.parametrize(

@@ -40,9 +40,18 @@ class Asked:
     failures: tuple[Failure, ...]
 
 
-def failure_of(code: str, message: str, request_id: str | None = None) -> Failure:
+def failure_of(code: str, message: str, backend_request_id: str | None = None, *, oversized: bool = False) -> Failure:
     """Return a failure of one of the nine codes, retryable as §6 has it."""
-    return Failure(code, message, retryable=FAILURE_CODES[code], backend_request_id=request_id)
+    return Failure(code, message, FAILURE_CODES[code], backend_request_id, oversized)
+
+
+def code_of_status(status: int) -> str:
+    """Return the failure that an HTTP status other than success means (§9)."""
+    if status in (401, 403):
+        return "auth_error"
+    if status == 429:
+        return "rate_limited"
+    return "service_unavailable" if 500 <= status <= 599 else "backend_error"
 
 
 def ask(

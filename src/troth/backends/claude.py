@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 
-from troth.backends.asking import failure_of
+from troth.backends.asking import code_of_status, failure_of
 from troth.backends.commandline import (
     CommandLine,
     Scratch,
@@ -23,7 +23,6 @@ from troth.backends.commandline import (
     last_words,
     not_completed,
     short,
-    status_failure,
     whole,
 )
 from troth.backends.extraction import invalid
@@ -228,9 +227,10 @@ def _result(done: Supervised, envelope: dict[str, Any]) -> bytes | Failure:
         told = heard(result) if isinstance(result, str) else str(envelope.get("subtype"))
         message = f"the reviewer reported an error: {printable(told, 300)}"
         status = envelope.get("api_error_status")
+        code = "backend_error"
         if isinstance(status, int) and not isinstance(status, bool):
-            return status_failure(status, message, session)
-        return failure_of("backend_error", message, session)
+            code = code_of_status(status)
+        return failure_of(code, message, session)
     if done.exit != 0:
         return failure_of("backend_error", last_words(done), session)
     if done.cut:

@@ -18,7 +18,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 
-from troth.backends.asking import failure_of
+from troth.backends.asking import code_of_status, failure_of
 from troth.backends.commandline import (
     CommandLine,
     Scratch,
@@ -27,7 +27,6 @@ from troth.backends.commandline import (
     last_words,
     not_completed,
     short,
-    status_failure,
     whole,
 )
 from troth.backends.extraction import invalid
@@ -324,8 +323,5 @@ class _Events:
                 # The event is the program's own; the status stands at the beginning of its sentence.
                 status = _STATUS.match(told)
                 message = f"the reviewer's turn failed: {printable(told, 300)}"
-                self.failure = (
-                    status_failure(int(status[1]), message, self.thread)
-                    if status
-                    else failure_of("backend_error", message, self.thread)
-                )
+                code = code_of_status(int(status[1])) if status else "backend_error"
+                self.failure = failure_of(code, message, self.thread)

@@ -220,19 +220,6 @@ def last_words(done: Supervised) -> str:
     return f"the reviewer's program {ended}" + (f": {printable(said, _LAST_WORDS)}" if said else "")
 
 
-def status_failure(status: int, message: str, request_id: str | None = None) -> Failure:
-    """Return the failure that an HTTP status means (§9)."""
-    if status in (401, 403):
-        code = "auth_error"
-    elif status == 429:
-        code = "rate_limited"
-    elif status >= 500:
-        code = "service_unavailable"
-    else:
-        code = "backend_error"
-    return failure_of(code, message, request_id)
-
-
 def answer_of(
     request: Request,
     outcome: bytes | Failure,

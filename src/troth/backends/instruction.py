@@ -126,11 +126,12 @@ class Enclosed(NamedTuple):
     payload: bytes
 
 
-def _draw() -> str:
+def draw_nonce() -> str:
+    """Return a word that nobody can know before."""
     return secrets.token_hex(16)
 
 
-def enclose(instruction: str, payload: bytes, draw: Callable[[], str] = _draw) -> Enclosed:
+def enclose(instruction: str, payload: bytes, draw: Callable[[], str] = draw_nonce) -> Enclosed:
     """Put the payload between two lines with a nonce that occurs nowhere in it.
 
     Args:
