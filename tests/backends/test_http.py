@@ -309,6 +309,13 @@ def test_a_status_that_came_says_more_than_the_silence_behind_it() -> None:
     assert answer.end == "completed"
 
 
+@pytest.mark.parametrize(("wall", "idle", "end"), [(0.0, 5.0, "wall_timeout"), (5.0, 0.0, "idle_timeout")])
+def test_without_time_nothing_is_begun(wall: float, idle: float, end: str) -> None:
+    begun: list[int] = []
+    assert wire.watched(lambda: begun.append(1), wire.Watch(lambda: 0.0), wall, idle) == end
+    assert begun == []
+
+
 def test_a_name_that_does_not_resolve_in_time_outlasts_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     import threading
 
@@ -365,6 +372,20 @@ def test_localhost_that_leads_elsewhere_gets_nothing(monkeypatch: pytest.MonkeyP
         assert answer.failure.code == "backend_error"
         monkeypatch.undo()
         assert backend(OpenAI, f"http://localhost:{reviewer.port}").ask(Request("stance", b"artifact")).text
+
+
+def test_over_ipv6() -> None:
+    reviewer = Reviewer()
+    try:
+        with socket.create_server(("::1", 0), family=socket.AF_INET6):
+            pass
+    except OSError:
+        pytest.skip("this machine has no IPv6")
+    with serving(reviewer, host="::1"):
+        reached = backend(OpenAI, f"http://[0::1]:{reviewer.port}")
+        assert reached.endpoint == f"http://[::1]:{reviewer.port}"
+        assert reached.ask(Request("stance", b"artifact")).text is not None
+    assert reviewer.asked[0]["headers"]["host"] == f"[::1]:{reviewer.port}"
 
 
 def test_the_address_of_a_peer() -> None:

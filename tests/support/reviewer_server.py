@@ -58,9 +58,10 @@ class _Server(ThreadingHTTPServer):
     daemon_threads = True
     request_queue_size = 64
 
-    def __init__(self, reviewer: Reviewer) -> None:
+    def __init__(self, reviewer: Reviewer, host: str) -> None:
         self.reviewer = reviewer
-        super().__init__(("127.0.0.1", 0), _Handler)
+        self.address_family = socket.AF_INET6 if ":" in host else socket.AF_INET
+        super().__init__((host, 0), _Handler)
 
     def handle_error(self, request: Any, client_address: Any) -> None:
         """Say nothing: a client that goes away is what several tests are about."""
@@ -152,6 +153,7 @@ class _Handler(BaseHTTPRequestHandler):
         elif what == "gzip":
             self._head({"Content-Encoding": "gzip"})
             self._chunk(b"\x1f\x8b")
+            seen.let_go.wait(30)  # whoever goes on reading waits
         elif what == "error_hang":
             self.send_response(401)
             self.send_header("Content-Length", "1000")
@@ -284,9 +286,9 @@ def _anthropic(pieces: Iterator[str], ended: str | None, what: str) -> Iterator[
 
 
 @contextmanager
-def serving(reviewer: Reviewer, tls: ssl.SSLContext | None = None) -> Iterator[Reviewer]:
+def serving(reviewer: Reviewer, tls: ssl.SSLContext | None = None, host: str = "127.0.0.1") -> Iterator[Reviewer]:
     """Serve while the body runs."""
-    server = _Server(reviewer)
+    server = _Server(reviewer, host)
     if tls is not None:
         server.socket = tls.wrap_socket(server.socket, server_side=True)
     reviewer.port = server.server_address[1]
