@@ -7,13 +7,12 @@ after its end the oracle says so (source §3.10).
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 from troth.core.errors import Refused
 from troth.deals.answer import final_bytes
 from troth.deals.checker import NO_HELPERS, Helpers
-from troth.deals.machine import is_closed
 from troth.deals.messages import seen_by_agent
 from troth.deals.run import DEFAULT_CLOCKS, Clocks, Deal, Run
 from troth.deals.writing import Scribe
@@ -282,11 +281,7 @@ class _Table:
 
     def told(self) -> Played:
         """Return what the deal came to."""
-        deal, setting = self.deal, self.setting
-        if len(self.offer_ids) > 1:
-            # Of several offers the row tells of the first that A accepted, else of the last.
-            deals = [self.run.deals[name] for name in self.offer_ids]
-            deal = next((one for one in deals if "AcceptedPendingHold" in one.history), deals[-1])
+        setting = self.setting
         events: dict[str, int] = {}
         for event in self.run.log[self.logged :]:
             events[event.event] = events.get(event.event, 0) + 1
@@ -295,18 +290,8 @@ class _Table:
         notes = [name if count == 1 else f"{name}*{count}" for name, count in events.items() if count]
         if self.shown:
             notes.append("forged_hold_shown")
-        if deal is None:
-            state, accepted, result, paid, refunded, ended, amount = "", False, "", 0, 0, self.step, 0
-        else:
-            state = deal.state.removeprefix("Closed:") if is_closed(deal.state) else deal.state
-            accepted = "AcceptedPendingHold" in deal.history
-            result = deal.verdict.result if deal.verdict is not None else ""
-            paid, refunded, ended = deal.paid, deal.refunded, deal.steps[-1]
-            amount = deal.offer.consideration.cash_sim.amount if deal.offer is not None else 0
-            if deal.illegal is not None:
-                notes.append(deal.illegal.code)
-            if deal.note is not None:
-                notes.append(deal.note)
+        facts = come_to([self.run.deals[name] for name in self.offer_ids])
+        notes += facts.notes
         outcome = Outcome(
             setting.suite,
             setting.arm,
@@ -317,15 +302,15 @@ class _Table:
             self.game.k_spec,
             self.game.kind,
             not self.forged and not self.shown,
-            state,
-            accepted,
+            facts.state,
+            facts.accepted,
             self.disclosed,
-            result,
+            facts.result,
             self.genuine,
-            paid,
-            refunded,
-            amount if self.genuine and paid == 0 else 0,
-            ended - self.start,
+            facts.paid,
+            facts.refunded,
+            facts.amount if self.genuine and facts.paid == 0 else 0,
+            facts.steps,
             ",".join(notes),
         )
         return Played(
@@ -337,6 +322,37 @@ class _Table:
             self.acts,
             len(self.a.seen) if self.before_end is None else self.before_end,
         )
+
+
+class Facts(NamedTuple):
+    """What of a row the machine shows, whoever replays the transcript."""
+
+    state: str
+    accepted: bool
+    result: str
+    paid: int
+    refunded: int
+    steps: int
+    amount: int
+    notes: tuple[str, ...]
+
+
+def come_to(deals: Sequence[Deal]) -> Facts:
+    """Return what one game's deals came to: of several offers that of the first that A accepted, else of the last."""
+    if not deals:
+        return Facts("", accepted=False, result="", paid=0, refunded=0, steps=0, amount=0, notes=())
+    deal = next((one for one in deals if "AcceptedPendingHold" in one.history), deals[-1]) if deals[1:] else deals[0]
+    code = (deal.illegal.code,) if deal.illegal is not None else ()
+    return Facts(
+        deal.state.removeprefix("Closed:"),
+        "AcceptedPendingHold" in deal.history,
+        "" if deal.verdict is None else deal.verdict.result,
+        deal.paid,
+        deal.refunded,
+        deal.steps[-1] - deal.steps[0],
+        0 if deal.offer is None else deal.offer.consideration.cash_sim.amount,
+        code if deal.note is None else (*code, deal.note),
+    )
 
 
 CODES: Final[dict[str, str]] = {

@@ -1,0 +1,336 @@
+"""Run folders: everything that a run of the laboratory came to, the same bytes on every machine, checked from itself.
+
+A folder holds ``run.json`` (what was played: enough to play it again), ``transcript.jsonl`` (every deal, one after
+another, as one legal transcript), ``offers/`` (each offer's byte snapshot under its SHA-256), ``final.json`` (the final
+record of the transcript), ``outcomes.jsonl`` (a row for each deal, with what only the oracle knows), ``report.json``,
+``report.html`` and ``plots/``. It appears whole or not at all.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+import shutil
+import stat
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+from troth import __version__
+from troth.core.canonical import record_bytes
+from troth.core.errors import Place, Refused
+from troth.core.strictjson import loads
+from troth.deals.answer import final_bytes
+from troth.deals.codes import LABELS, NON_CLAIMS_REF
+from troth.deals.run import Run, replay
+from troth.deals.transcript import entries, split_lines
+from troth.lab.playing import Setting, come_to
+from troth.lab.suites import find
+from troth.lab.suites.plan import Suite
+from troth.lab.suites.playing import Result, play_suite, report_of
+from troth.lab.suites.single import single
+from troth.lab.view import Terms
+
+SCHEMA: Final = "urn:troth:lab:run:1"
+
+CODES: Final[dict[str, str]] = {
+    "E_RUN_FOLDER": "The folder of a run of the laboratory cannot be read, or is none.",
+    "E_RUN_FOLDER_EXISTS": "Something else stands where the run's folder should go.",
+    "E_LAB_EXTRA": "Reports of the laboratory need packages that are not installed: the extra `lab`.",
+}
+"""Refusals of run folders."""
+
+MAX_FILE: Final = 1 << 31
+"""Longest file of a folder that is read, in bytes."""
+MAX_RECIPE: Final = 1 << 20
+
+
+# Making --------------------------------------------------------------------------------------------------------------
+
+
+def recipe_of(result: Result) -> dict[str, Any]:
+    """Return what ``run.json`` holds: what was played, from which seed, how often."""
+    settings = [arm.setting for arm in result.suite.arms]
+    return {
+        "schema": SCHEMA,
+        "labels": list(LABELS),
+        "non_claims": NON_CLAIMS_REF,
+        "version": __version__,
+        "suite": result.suite.id,
+        "seed": result.seed,
+        "deals": result.deals,
+        "setting": _setting_json(settings[0]) if result.suite.id == single(settings[0]).id else None,
+    }
+
+
+def _setting_json(setting: Setting) -> dict[str, Any]:
+    terms = setting.terms
+    return {
+        "c": setting.c,
+        "a": setting.a,
+        "k": setting.k,
+        "amount": terms.amount,
+        "object_options": [dict(one) for one in terms.object_options],
+        "deadline_steps": terms.deadline_steps,
+        "expires_steps": terms.expires_steps,
+        "forged": setting.forged,
+        "forged_rate": setting.forged_rate,
+        "series": setting.series,
+    }
+
+
+def files_of(result: Result, rule: Any = None) -> dict[str, bytes]:
+    """Return a run's files by their relative names.
+
+    Args:
+        result: a suite played.
+        rule: the falsification rule that was fixed before it, if any.
+
+    Raises:
+        Refused: ``E_LAB_EXTRA``.
+    """
+    run = result.scribe.run
+    files = {
+        "run.json": record_bytes(recipe_of(result)),
+        "transcript.jsonl": result.scribe.transcript(),
+        "final.json": final_bytes(run),
+        "outcomes.jsonl": b"".join(record_bytes(row._asdict()) for rows in result.rows.values() for row in rows),
+        **{f"offers/{name}": body for name, body in _offers(run).items()},
+    }
+    report = report_of(result.suite, result.seed, result.deals, result.rows, result.shown)
+    return {**files, **_report(report, rule)}
+
+
+def _offers(run: Run) -> dict[str, bytes]:
+    return {f"{one.sha256}.json": one.body for deal in run.deals.values() for one in deal.snapshots}
+
+
+def _report(report: Any, rule: Any) -> dict[str, bytes]:
+    try:
+        from troth.lab.inference import infer
+        from troth.lab.report import report_files
+    except ImportError as fault:
+        raise Refused(
+            "E_LAB_EXTRA",
+            f"the package {fault.name} is not installed",
+            remedy="Install the extra: pip install 'troth[lab]'.",
+        ) from None
+    return report_files(infer(report), rule)
+
+
+def write(folder: Path, files: Mapping[str, bytes]) -> bool:
+    """Write a run's folder, which appears whole or not at all.
+
+    Returns:
+        Whether it was written; ``False`` when a folder with the very same bytes stands there.
+
+    Raises:
+        Refused: ``E_RUN_FOLDER_EXISTS`` when something else stands there; ``E_RUN_FOLDER`` when it cannot be written.
+    """
+    if os.path.lexists(folder):
+        if not folder.is_symlink() and folder.is_dir() and not difference(folder, files):
+            return False
+        raise Refused(
+            "E_RUN_FOLDER_EXISTS",
+            "another run, or something else, stands there, and nothing is overwritten",
+            remedy="Name another folder with --out.",
+            place=Place(file=str(folder)),
+        )
+    made = folder.with_name(f".{folder.name}.{secrets.token_hex(6)}.new")
+    try:
+        made.mkdir(parents=True)
+        for inner in sorted({name.rpartition("/")[0] for name in files} - {""}):
+            (made / inner).mkdir(parents=True, exist_ok=True)
+        for name, data in files.items():
+            (made / name).write_bytes(data)
+        made.rename(folder)
+    except OSError as fault:
+        raise _unreadable(folder, f"the folder cannot be written: {fault.strerror or fault}") from None
+    finally:
+        shutil.rmtree(made, ignore_errors=True)
+    return True
+
+
+def difference(folder: Path, files: Mapping[str, bytes]) -> list[tuple[str, str]]:
+    """Return (file, what is wrong with it) for whatever in a folder is not as it should be, in the order of names."""
+    there = dict(_names(folder))
+    faults = [(name, "is missing") for name in files if name not in there]
+    for name, path in there.items():
+        if name not in files:
+            faults.append((name, "does not belong there"))
+        elif _read(path, MAX_FILE) != files[name]:
+            faults.append((name, "holds other bytes"))
+    return sorted(faults)
+
+
+# Checking ------------------------------------------------------------------------------------------------------------
+
+
+class Checked(NamedTuple):
+    """A folder checked: (file, what is wrong) for each fault, and what it was made of."""
+
+    faults: tuple[tuple[str, str], ...]
+    suite: Suite
+    seed: int
+    deals: int
+    result: Result | None
+    """The run played again, unless that was not asked for or another version made the folder."""
+    version: str
+
+
+def check(
+    folder: Path,
+    *,
+    again: bool = True,
+    progress: Callable[[int, int], None] = lambda done, total: None,
+) -> Checked:
+    """Check a run's folder: its records against its own transcript, and all of it against the run played again.
+
+    Raises:
+        Refused: ``E_RUN_FOLDER`` when it is none, or its ``run.json`` or transcript cannot be read.
+    """
+    if not folder.is_dir():
+        raise _unreadable(folder, "there is no such folder")
+    recipe = _recipe(folder)
+    suite, seed, deals = recipe
+    there = dict(_names(folder))
+    faults = list(_from_transcript(folder, there, suite, deals))
+    version = str(_json(folder, "run.json").get("version"))
+    result = None
+    if again and version == __version__:
+        result = play_suite(suite, seed, deals, progress)
+        rule_free = files_of(result)
+        named = {name for name, _ in faults}
+        faults += [fault for fault in difference(folder, rule_free) if fault[0] not in named]
+    return Checked(tuple(sorted(faults)), suite, seed, deals, result, version)
+
+
+def _from_transcript(folder: Path, there: Mapping[str, Path], suite: Suite, deals: int) -> Iterator[tuple[str, str]]:
+    if "transcript.jsonl" not in there:
+        yield "transcript.jsonl", "is missing"
+        return
+    try:
+        run = replay(entries(split_lines(_read(there["transcript.jsonl"], MAX_FILE))))
+    except Refused as fault:
+        yield "transcript.jsonl", f"cannot be read: {fault}"
+        return
+    if "final.json" not in there:
+        yield "final.json", "is missing"
+    elif _read(there["final.json"], MAX_FILE) != final_bytes(run):
+        yield "final.json", "is not what the transcript comes to"
+    wanted = {f"offers/{name}": body for name, body in _offers(run).items()}
+    for name in sorted({*wanted, *(one for one in there if one.startswith("offers/"))}):
+        if name not in wanted:
+            yield name, "is no snapshot of an offer in the transcript"
+        elif name not in there:
+            yield name, "is missing"
+        elif _read(there[name], MAX_FILE) != wanted[name]:
+            yield name, "is not the offer's snapshot"
+    yield from _rows(folder, there, run)
+
+
+def _rows(folder: Path, there: Mapping[str, Path], run: Run) -> Iterator[tuple[str, str]]:
+    name = "outcomes.jsonl"
+    if name not in there:
+        yield name, "is missing"
+        return
+    games: dict[str, list[str]] = {}
+    for offer_id in run.deals:
+        games.setdefault("_".join(offer_id.split("_")[:2]), []).append(offer_id)
+    lines = list(split_lines(_read(there[name], MAX_FILE)))
+    if len(lines) != len(games):
+        yield name, f"has {len(lines)} rows for {len(games)} deals"
+        return
+    for number, (line, ids) in enumerate(zip(lines, games.values(), strict=True), 1):
+        try:
+            row = loads(line)
+        except ValueError:
+            row = None
+        facts = come_to([run.deals[one] for one in ids])
+        offer = run.deals[ids[0]].offer
+        if not isinstance(row, dict) or any(
+            row.get(member) != value or type(row.get(member)) is not type(value)
+            for member, value in facts._asdict().items()
+            if member not in ("amount", "notes")
+        ):
+            yield name, f"row {number} is not what its deal came to"
+            return
+        if offer is not None and offer.deceptive_alt is True and row.get("real") is not False:
+            yield name, f"row {number} calls a forged deal real"
+            return
+
+
+def _recipe(folder: Path) -> tuple[Suite, int, int]:
+    value = _json(folder, "run.json")
+    seed, deals, name = value.get("seed"), value.get("deals"), value.get("suite")
+    if value.get("schema") != SCHEMA or type(seed) is not int or type(deals) is not int or not isinstance(name, str):
+        raise _unreadable(folder, "run.json is no recipe of a run")
+    if value.get("setting") is None:
+        try:
+            return find(name), seed, deals
+        except Refused:
+            raise _unreadable(folder, "run.json names no suite") from None
+    setting = value["setting"]
+    try:
+        terms = Terms(
+            _whole(setting["amount"]),
+            tuple({"id": str(one["id"]), "desc": str(one["desc"])} for one in setting["object_options"]),
+            None,
+            _whole(setting["deadline_steps"]),
+            _whole(setting["expires_steps"]),
+        )
+        made = Setting(
+            str(setting["c"]),
+            str(setting["a"]),
+            str(setting["k"]),
+            terms,
+            forged=None if setting["forged"] is None else str(setting["forged"]),
+            forged_rate=float(setting["forged_rate"]),
+            series=_whole(setting["series"]),
+        )
+    except (KeyError, TypeError, ValueError):
+        raise _unreadable(folder, "run.json holds no setting that can be played") from None
+    return single(made), seed, deals
+
+
+def _whole(value: object) -> int:
+    if type(value) is not int or not 0 <= value < 2**53:
+        raise ValueError
+    return value
+
+
+def _json(folder: Path, name: str) -> dict[str, Any]:
+    path = folder / name
+    try:
+        value = loads(_read(path, MAX_RECIPE))
+    except ValueError:
+        value = None
+    if not isinstance(value, dict):
+        raise _unreadable(folder, f"{name} is no JSON object")
+    return value
+
+
+def _names(folder: Path) -> Iterator[tuple[str, Path]]:
+    """Yield (relative name, path) of what lies in a folder and in the folders right within it; links are not followed."""
+    for entry in sorted(os.scandir(folder), key=lambda one: one.name):
+        if entry.is_dir(follow_symlinks=False):
+            for inner in sorted(os.scandir(entry.path), key=lambda one: one.name):
+                yield f"{entry.name}/{inner.name}", Path(inner.path)
+        else:
+            yield entry.name, Path(entry.path)
+
+
+def _read(path: Path, limit: int) -> bytes:
+    try:
+        fd = os.open(path, os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0))
+    except OSError as fault:
+        raise _unreadable(path, f"the file cannot be read: {fault.strerror or fault}") from None
+    with os.fdopen(fd, "rb") as file:
+        status = os.fstat(file.fileno())
+        if not stat.S_ISREG(status.st_mode) or status.st_size > limit:
+            raise _unreadable(path, "no plain file, or too long a one")
+        return file.read(limit)
+
+
+def _unreadable(path: Path, why: str) -> Refused:
+    return Refused("E_RUN_FOLDER", why, remedy="Name the folder of a run.", place=Place(file=str(path)))
