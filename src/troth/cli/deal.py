@@ -17,6 +17,10 @@ COMMANDS: Final[dict[str, tuple[str, str]]] = {
     "play": ("troth.cli.deal_play", "Play a deal in the terminal: people, or a person and a policy."),
     "proxy": ("troth.cli.deal_proxy", "Play a deal with a trustee who keeps or breaks the trust (F8)."),
     "sweep": ("troth.cli.deal_sweep", "Play many deals from a configuration; Parquet and a summary."),
+    "run": ("troth.cli.deal_lab", "Play deals by policies and a seed, and keep them in a folder."),
+    "suite": ("troth.cli.deal_lab", "Run a failure suite: F1 to F7, F-D′, B3, or all."),
+    "b3": ("troth.cli.deal_lab", "Compare points, object options and both, on the same agent."),
+    "report": ("troth.cli.deal_lab", "Check a run's folder and tell what it holds."),
     "machine": ("troth.cli.deal_check", "Tell what each message does in each state."),
 }
 

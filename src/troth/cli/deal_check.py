@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 _COLOURS: Final = {"settled": "green", "breached": "red", "protocol_error": "red"}
 
 
-def _labelled() -> str:
+def labelled() -> str:
     from troth.deals.codes import LABELS, NON_CLAIMS_REF
 
     return f"{', '.join(LABELS)}: a simulated deal shows nothing about the world ({NON_CLAIMS_REF})"
@@ -105,7 +105,7 @@ def check_cmd(transcript: str, protocol: str, as_json: bool) -> int:
 
     run = replay(_entries(transcript), run=_made(protocol)())
     if as_json:
-        note(f"troth: {_labelled()}")
+        note(f"troth: {labelled()}")
         _emit(answer(run))
     else:
         _tell(run)
@@ -117,12 +117,12 @@ def _tell(run: Run) -> None:
     from troth.deals.codes import EVENTS, ILLEGAL
 
     told_of = {**ILLEGAL, **proxy.ILLEGAL}
-    say(_labelled())
+    say(labelled())
     if not run.deals:
         say("No deal: the transcript makes no offer.")
     for deal in run.deals.values():
         say()
-        say(f"{printable(deal.offer_id, 200)}: {_word(deal.state)}")
+        say(f"{printable(deal.offer_id, 200)}: {word(deal.state)}")
         say(f"  {printable(' -> '.join(deal.history))}")
         if deal.illegal is not None:
             line, code, told = deal.illegal
@@ -139,7 +139,7 @@ def _points(run: Run) -> None:
     say("points  " + "  ".join(f"{party} {points:+d}" for party, points in run.escrow.balances().items()))
 
 
-def _word(state: str) -> str:
+def word(state: str) -> str:
     end = state.removeprefix("Closed:").partition("(")[0]
     return coloured(printable(state, 300), _COLOURS.get(end, "yellow"))
 

@@ -90,6 +90,7 @@ _TABLES: Final[tuple[tuple[str, str, str], ...]] = (
     ("Ends of a deal", "troth.deals.codes", "ENDS"),
     ("Breaches of a deal", "troth.deals.codes", "MODES"),
     ("Codes of policies of deals", "troth.lab.policies", "CODES"),
+    ("Codes of run folders of the laboratory", "troth.lab.folders", "CODES"),
     ("Codes of played deals", "troth.lab.playing", "CODES"),
     ("Codes of models that play deals", "troth.lab.seat", "CODES"),
     ("Illegal messages of a deal with a trustee", "troth.deals.proxy", "ILLEGAL"),

@@ -12,24 +12,29 @@ import os
 import secrets
 import shutil
 import stat
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from troth import __version__
 from troth.core.canonical import record_bytes
 from troth.core.errors import Place, Refused
-from troth.core.strictjson import loads
+from troth.core.strictjson import Limits, loads
 from troth.deals.answer import final_bytes
 from troth.deals.codes import LABELS, NON_CLAIMS_REF
 from troth.deals.run import Run, replay
 from troth.deals.transcript import entries, split_lines
 from troth.lab.playing import Setting, come_to
-from troth.lab.suites import find
+from troth.lab.suites import SUITES, find
 from troth.lab.suites.plan import Suite
 from troth.lab.suites.playing import Result, play_suite, report_of
 from troth.lab.suites.single import single
 from troth.lab.view import Terms
+
+if TYPE_CHECKING:
+    from troth.lab.inference import Results
+    from troth.lab.measures import Rule
 
 SCHEMA: Final = "urn:troth:lab:run:1"
 
@@ -42,7 +47,7 @@ CODES: Final[dict[str, str]] = {
 
 MAX_FILE: Final = 1 << 31
 """Longest file of a folder that is read, in bytes."""
-MAX_RECIPE: Final = 1 << 20
+JSON: Final = Limits(max_bytes=1 << 20, max_depth=50, refuse_overflow=True)
 
 
 # Making --------------------------------------------------------------------------------------------------------------
@@ -79,43 +84,93 @@ def _setting_json(setting: Setting) -> dict[str, Any]:
     }
 
 
-def files_of(result: Result, rule: Any = None) -> dict[str, bytes]:
+def inferred(result: Result) -> Results:
+    """Return everything that a suite's rows let one say.
+
+    Raises:
+        Refused: ``E_LAB_EXTRA``.
+    """
+    try:
+        from troth.lab.inference import infer
+    except ImportError as fault:
+        raise _extra(fault) from None
+    return infer(report_of(result.suite, result.seed, result.deals, result.rows, result.shown))
+
+
+def files_of(result: Result, rule: Rule | None = None, inference: Results | None = None) -> dict[str, bytes]:
     """Return a run's files by their relative names.
 
     Args:
         result: a suite played.
         rule: the falsification rule that was fixed before it, if any.
+        inference: of the same result, where it is at hand.
 
     Raises:
         Refused: ``E_LAB_EXTRA``.
     """
+    try:
+        from troth.lab.report import report_files
+
+        report = report_files(inference or inferred(result), rule)
+    except ImportError as fault:
+        raise _extra(fault) from None
     run = result.scribe.run
-    files = {
-        "run.json": record_bytes(recipe_of(result)),
+    return {
+        "run.json": record_bytes({**recipe_of(result), "rule": None if rule is None else asdict(rule)}),
         "transcript.jsonl": result.scribe.transcript(),
         "final.json": final_bytes(run),
         "outcomes.jsonl": b"".join(record_bytes(row._asdict()) for rows in result.rows.values() for row in rows),
         **{f"offers/{name}": body for name, body in _offers(run).items()},
+        **report,
     }
-    report = report_of(result.suite, result.seed, result.deals, result.rows, result.shown)
-    return {**files, **_report(report, rule)}
+
+
+def folder_name(suite: str) -> str:
+    """Return the name under which a suite's folder stands beside others."""
+    return suite.lower().replace("′", "-prime")
+
+
+def joined(folder: Path, results: Sequence[Result], inferences: Sequence[Results], rule: Rule | None) -> None:
+    """Write one report of several suites beside their folders, and what they were; it replaces one that stood there.
+
+    Raises:
+        Refused: ``E_RUN_FOLDER``, it cannot be written.
+    """
+    try:
+        for name, data in _joined_files(results, inferences, rule).items():
+            place = folder / name
+            place.parent.mkdir(parents=True, exist_ok=True)
+            made = place.with_name(f".{place.name}.{secrets.token_hex(6)}.new")
+            made.write_bytes(data)
+            made.replace(place)
+    except OSError as fault:
+        raise _unreadable(folder, f"the report cannot be written: {fault.strerror or fault}") from None
+
+
+def _joined_files(results: Sequence[Result], inferences: Sequence[Results], rule: Rule | None) -> dict[str, bytes]:
+    from troth.lab.report import report_files
+
+    recipe = {
+        "schema": SCHEMA,
+        "labels": list(LABELS),
+        "non_claims": NON_CLAIMS_REF,
+        "version": __version__,
+        "suites": [folder_name(result.suite.id) for result in results],
+        "rule": None if rule is None else asdict(rule),
+    }
+    return {"run.json": record_bytes(recipe), **report_files(inferences, rule)}
+
+
+def _extra(fault: ImportError) -> Refused:
+    return Refused(
+        "E_LAB_EXTRA",
+        f"the package {fault.name} is not installed",
+        remedy="Install the extra: pip install 'troth[lab]'.",
+    )
 
 
 def _offers(run: Run) -> dict[str, bytes]:
     return {f"{one.sha256}.json": one.body for deal in run.deals.values() for one in deal.snapshots}
-
-
-def _report(report: Any, rule: Any) -> dict[str, bytes]:
-    try:
-        from troth.lab.inference import infer
-        from troth.lab.report import report_files
-    except ImportError as fault:
-        raise Refused(
-            "E_LAB_EXTRA",
-            f"the package {fault.name} is not installed",
-            remedy="Install the extra: pip install 'troth[lab]'.",
-        ) from None
-    return report_files(infer(report), rule)
 
 
 def write(folder: Path, files: Mapping[str, bytes]) -> bool:
@@ -166,46 +221,88 @@ def difference(folder: Path, files: Mapping[str, bytes]) -> list[tuple[str, str]
 # Checking ------------------------------------------------------------------------------------------------------------
 
 
-class Checked(NamedTuple):
-    """A folder checked: (file, what is wrong) for each fault, and what it was made of."""
+class Remade(NamedTuple):
+    """One run of a folder: what it was, and the same played again.
 
-    faults: tuple[tuple[str, str], ...]
+    ``result`` is ``None`` where that was not asked for, or another version made the folder.
+    """
+
     suite: Suite
     seed: int
     deals: int
     result: Result | None
-    """The run played again, unless that was not asked for or another version made the folder."""
     version: str
 
 
+class Checked(NamedTuple):
+    """A folder checked: (file, what is wrong) for each fault, and the runs in it."""
+
+    faults: tuple[tuple[str, str], ...]
+    runs: tuple[Remade, ...]
+
+
 def check(
-    folder: Path,
-    *,
-    again: bool = True,
-    progress: Callable[[int, int], None] = lambda done, total: None,
+    folder: Path, *, again: bool = True, progress: Callable[[int, int], None] = lambda done, total: None
 ) -> Checked:
     """Check a run's folder: its records against its own transcript, and all of it against the run played again.
 
+    A folder of several suites is checked suite by suite, and then its one report.
+
     Raises:
-        Refused: ``E_RUN_FOLDER`` when it is none, or its ``run.json`` or transcript cannot be read.
+        Refused: ``E_RUN_FOLDER`` when it is none, or its ``run.json`` cannot be read.
     """
     if not folder.is_dir():
         raise _unreadable(folder, "there is no such folder")
-    recipe = _recipe(folder)
-    suite, seed, deals = recipe
+    recipe = _json(folder, "run.json")
+    names = recipe.get("suites")
+    if names is None:
+        faults, run = _check_one(folder, recipe, again, progress)
+        return Checked(tuple(sorted(faults)), (run,))
+    known = {folder_name(id_) for id_ in SUITES}
+    if not isinstance(names, list) or not all(isinstance(name, str) and name in known for name in names):
+        raise _unreadable(folder, "run.json names no suites")
+    every: list[tuple[str, str]] = []
+    runs: list[Remade] = []
+    for name in names:
+        found = check(folder / name, again=again, progress=progress)
+        every += [(f"{name}/{file}", says) for file, says in found.faults]
+        runs += found.runs
+    results = [run.result for run in runs if run.result is not None]
+    if len(results) == len(names):
+        wanted = _joined_files(results, [inferred(result) for result in results], _rule_of(folder, recipe))
+        every += [fault for fault in difference(folder, wanted) if fault[0].split("/")[0] not in names]
+    return Checked(tuple(sorted(every)), tuple(runs))
+
+
+def _check_one(
+    folder: Path, recipe: dict[str, Any], again: bool, progress: Callable[[int, int], None]
+) -> tuple[list[tuple[str, str]], Remade]:
+    suite, seed, deals = _suite_of(folder, recipe)
+    rule = _rule_of(folder, recipe)
     there = dict(_names(folder))
-    faults = list(_from_transcript(folder, there, suite, deals))
-    version = str(_json(folder, "run.json").get("version"))
+    faults = list(_from_transcript(there))
+    version = str(recipe.get("version"))
     result = None
     if again and version == __version__:
         result = play_suite(suite, seed, deals, progress)
-        rule_free = files_of(result)
         named = {name for name, _ in faults}
-        faults += [fault for fault in difference(folder, rule_free) if fault[0] not in named]
-    return Checked(tuple(sorted(faults)), suite, seed, deals, result, version)
+        faults += [fault for fault in difference(folder, files_of(result, rule)) if fault[0] not in named]
+    return faults, Remade(suite, seed, deals, result, version)
 
 
-def _from_transcript(folder: Path, there: Mapping[str, Path], suite: Suite, deals: int) -> Iterator[tuple[str, str]]:
+def _rule_of(folder: Path, recipe: Mapping[str, Any]) -> Rule | None:
+    from troth.lab.measures import Criterion, Rule
+
+    value = recipe.get("rule")
+    if value is None:
+        return None
+    try:
+        return Rule(**{**value, "criteria": tuple(Criterion(**one) for one in value["criteria"])})
+    except (KeyError, TypeError, ValueError):
+        raise _unreadable(folder, "run.json holds a rule that is none") from None
+
+
+def _from_transcript(there: Mapping[str, Path]) -> Iterator[tuple[str, str]]:
     if "transcript.jsonl" not in there:
         yield "transcript.jsonl", "is missing"
         return
@@ -226,10 +323,10 @@ def _from_transcript(folder: Path, there: Mapping[str, Path], suite: Suite, deal
             yield name, "is missing"
         elif _read(there[name], MAX_FILE) != wanted[name]:
             yield name, "is not the offer's snapshot"
-    yield from _rows(folder, there, run)
+    yield from _rows(there, run)
 
 
-def _rows(folder: Path, there: Mapping[str, Path], run: Run) -> Iterator[tuple[str, str]]:
+def _rows(there: Mapping[str, Path], run: Run) -> Iterator[tuple[str, str]]:
     name = "outcomes.jsonl"
     if name not in there:
         yield name, "is missing"
@@ -243,8 +340,8 @@ def _rows(folder: Path, there: Mapping[str, Path], run: Run) -> Iterator[tuple[s
         return
     for number, (line, ids) in enumerate(zip(lines, games.values(), strict=True), 1):
         try:
-            row = loads(line)
-        except ValueError:
+            row = loads(line, JSON)
+        except Refused:
             row = None
         facts = come_to([run.deals[one] for one in ids])
         offer = run.deals[ids[0]].offer
@@ -260,8 +357,7 @@ def _rows(folder: Path, there: Mapping[str, Path], run: Run) -> Iterator[tuple[s
             return
 
 
-def _recipe(folder: Path) -> tuple[Suite, int, int]:
-    value = _json(folder, "run.json")
+def _suite_of(folder: Path, value: Mapping[str, Any]) -> tuple[Suite, int, int]:
     seed, deals, name = value.get("seed"), value.get("deals"), value.get("suite")
     if value.get("schema") != SCHEMA or type(seed) is not int or type(deals) is not int or not isinstance(name, str):
         raise _unreadable(folder, "run.json is no recipe of a run")
@@ -300,10 +396,10 @@ def _whole(value: object) -> int:
 
 
 def _json(folder: Path, name: str) -> dict[str, Any]:
-    path = folder / name
+    data = _read(folder / name, JSON.max_bytes)
     try:
-        value = loads(_read(path, MAX_RECIPE))
-    except ValueError:
+        value = loads(data, JSON)
+    except Refused:
         value = None
     if not isinstance(value, dict):
         raise _unreadable(folder, f"{name} is no JSON object")
@@ -311,7 +407,7 @@ def _json(folder: Path, name: str) -> dict[str, Any]:
 
 
 def _names(folder: Path) -> Iterator[tuple[str, Path]]:
-    """Yield (relative name, path) of what lies in a folder and in the folders right within it; links are not followed."""
+    """Yield (relative name, path) of what lies in a folder and the folders right within it; no link is followed."""
     for entry in sorted(os.scandir(folder), key=lambda one: one.name):
         if entry.is_dir(follow_symlinks=False):
             for inner in sorted(os.scandir(entry.path), key=lambda one: one.name):

@@ -98,4 +98,5 @@ SUITE: Final = Suite(
         ),
     ),
     deals=2000,
+    command="troth deal b3",
 )

@@ -88,6 +88,8 @@ class Suite(NamedTuple):
     axis: str | None = None
     findings: Callable[[dict[str, list[Outcome]]], tuple[str, ...]] = no_findings
     deals: int = 400
+    command: str | None = None
+    """The command line that plays it, without seed and number; ``None`` when its id says it."""
 
 
 # Measures that suites share ------------------------------------------------------------------------------------------

@@ -125,7 +125,7 @@ def report_of(
         suite=suite.id,
         title=suite.title,
         sentence=suite.sentence,
-        command=f"troth deal suite {suite.id} --seed {seed} --deals {deals}",
+        command=f"{suite.command or f'troth deal suite {suite.id}'} --seed {seed} --runs {deals}",
         seed=seed,
         derivation=DERIVATION,
         deals=sum(len(of_arm) for of_arm in rows.values()),

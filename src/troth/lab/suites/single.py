@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from typing import Final
 
+from troth.core.words import command_line
 from troth.lab.playing import Setting
 from troth.lab.suites.plan import ArmPlan, Measured, Suite, accepted, disclosed, false_fail, false_pass, loss, settled
+from troth.lab.view import Terms
 
 ID: Final = "run"
 
@@ -25,4 +27,27 @@ def single(setting: Setting) -> Suite:
         "Policies and terms of one's own, deal by deal; nothing is demanded beyond what every deal must show.",
         (ArmPlan(ID, f"C {setting.c}, A {setting.a}, K {setting.k}.", setting._replace(suite=ID, arm=ID), measures),),
         deals=1,
+        command=command_line(_words(setting), 2000),
     )
+
+
+def _words(setting: Setting) -> list[str]:
+    terms = setting.terms
+    words = ["troth", "deal", "run"]
+    said: tuple[tuple[str, object, object], ...] = (
+        ("c", setting.c, "honest"),
+        ("a", setting.a, "cooperative"),
+        ("k", setting.k, "honest"),
+        ("amount", terms.amount, Terms().amount),
+        ("deadline-steps", terms.deadline_steps, Terms().deadline_steps),
+        ("expires-steps", terms.expires_steps, Terms().expires_steps),
+        ("forged", setting.forged, None),
+        ("forged-rate", setting.forged_rate, 1.0),
+        ("series", setting.series, 1),
+    )
+    for name, value, usual in said:
+        if value != usual:
+            words += [f"--{name}", f"{value}"]
+    for one in terms.object_options:
+        words += ["--object", one["id"]]
+    return words
