@@ -17,6 +17,7 @@ import pytest
 
 from support.airlock import PERSON, one_tier, workspace
 from support.frontdoor import Answer, troth
+from support.inside import troth_inside
 from support.reviewing import Reviewer, finding, response, started
 from troth.airlock.reviewing import finishing, host
 from troth.airlock.reviewing.session import Session
@@ -49,8 +50,8 @@ def house(root: Path, *ends: str, name: str = "memo") -> Session:
     return session
 
 
-def run(root: Path, *words: str, **options: Any) -> Answer:
-    return troth("review", *words, cwd=root, env={"TROTH_ACTOR": PERSON, "COLUMNS": "120"}, **options)
+def run(root: Path, *words: str) -> Answer:
+    return troth_inside("review", *words, cwd=root, env={"TROTH_ACTOR": PERSON})
 
 
 # --- without a terminal ---
@@ -178,10 +179,10 @@ def submitted(root: Path, review: str) -> Answer:
         ("capture", "seen"), ("commit", "mend it", "--source", "@last"), ("claim", "@last"),
         ("capture", "done", "--kind", "evidence"),
     ):  # fmt: skip
-        assert troth(*words, cwd=root, env=env).exit == 0
+        assert troth_inside(*words, cwd=root, env=env).exit == 0
     rows = [json.loads(line) for line in (root / ".mentu" / "ledger.jsonl").read_text().splitlines()]
     commitment = [row["id"] for row in rows if row["op"] == "commit"][-1]
-    return troth(
+    return troth_inside(
         "submit", commitment, "--evidence", rows[-1]["id"], "--review", review, "--json", cwd=root, env=env
     )  # fmt: skip
 

@@ -46,7 +46,7 @@ def proven(folder: ReviewFolder) -> Proven:
 
     1. The snapshot is the payload that ``run.json`` names, member by member.
     2. The response breaks no rule but that anchors may lead nowhere ([D8]), and is what comes of the reviewer's kept
-       answer, stamped.
+       answer, stamped; that of a panel or of chunks is what its members come to, each of which holds likewise.
     3. Every event is legal and in order, every ruling is a person's, and log and record of decisions tell the same.
     4. The stored reconciliation is the one that these come to, byte for byte.
     5. It breaks no rule at any level, against artifact, review and decisions.
@@ -101,10 +101,19 @@ def _unverified(folder: ReviewFolder, why: str) -> DoesNotHold:
 
 def _response_holds(session: Session) -> None:
     """Hold the stored response against the reviewer's own kept answer and against its rules."""
+    from troth.airlock.panels import is_parent, members_of, response_of
     from troth.airlock.reviewing.running import heard, taken
 
     if session.response is None:
         return  # a failed run: its result says so
+    if is_parent(session.folder):
+        for member in members_of(session):
+            if is_parent(member.folder):
+                raise Refused("E_REVIEW_UNREADABLE", f"{member.id} is no reviewer's own run")
+            _response_holds(member)
+        if response_of(session) != session.response:
+            raise Refused("E_REVIEW_UNREADABLE", "the stored response is not what its members come to")
+        return
     last = next((call for call in reversed(session.calls) if call.purpose == "review"), None)
     if last is None or last.answer is None:
         raise Refused("E_REVIEW_UNREADABLE", "no call to a reviewer is on record that the response came from")
