@@ -12,7 +12,9 @@ import pytest
 
 from deals.moves import happy, jsonl, message, mutated, random_lines
 from support.airlock import IDENTITY
+from support.houses import DatabaseHouse
 from support.ledgers import fresh
+from support.postgres import needs_postgres
 from troth.airlock.deal_record import Recorded, record
 from troth.airlock.deal_signals import expected_state
 from troth.core.errors import Refused
@@ -250,6 +252,21 @@ def test_what_was_cut_off_is_taken_up(
     recorded(whole, data)
     assert told(store) == told(whole)
     assert done.agree
+
+
+@needs_postgres
+def test_a_ledger_in_a_database_holds_deals_as_well(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    fresh(tmp_path / "w")
+    monkeypatch.chdir(tmp_path / "w")
+    store = DatabaseHouse().open()
+    done = record(store, reading(jsonl(*happy(), END)), PERSON)
+    assert (done.report.imported, done.agree, done.ok) == (10, True, True)
+    assert record(store, reading(jsonl(*happy(), END)), PERSON).report.imported == 0
+    file = fresh(tmp_path / "file")
+    recorded(file, jsonl(*happy(), END))
+    assert [(row.value["op"], row.value["source_key"]) for row in store.read().rows] == [
+        (row.value["op"], row.value["source_key"]) for row in file.read().rows
+    ]
 
 
 def test_a_row_that_the_constitution_refuses_is_told_and_those_on_it_too(store: JsonlStore) -> None:

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+import time
 from pathlib import Path
 
 import pytest
 
 from deals.moves import happy, jsonl, message
 from support.frontdoor import troth
+from support.ledgers import environment
 
 
 @pytest.fixture
@@ -69,4 +73,24 @@ def test_what_somebody_decided_meanwhile_is_told(house: Path) -> None:
     done = troth("deal", "record", path, "--as", "human:reviewer", "--json", cwd=house)
     assert (done.exit, done.json["refused_count"]) == (2, 1)
     assert done.json["refused"][0]["code"] == "E_ALREADY_CLOSED"
+    assert troth("verify", cwd=house).exit == 0
+
+
+def test_killed_on_the_way_it_goes_on(house: Path) -> None:
+    """The process ends at once, wherever it is; what is on the disk then is a good beginning."""
+    lines = [line for number in range(400) for line in happy(offer_id=f"off_{number}", start=10 * number)]
+    path = house / "deals.jsonl"
+    path.write_bytes(jsonl(*lines))
+    ledger = house / ".mentu" / "ledger.jsonl"
+    words = [sys.executable, "-m", "troth", "deal", "record", str(path), "--as", "human:reviewer"]
+    process = subprocess.Popen(words, cwd=house, env=environment(), stdout=subprocess.DEVNULL)
+    while process.poll() is None and ledger.stat().st_size == 0:
+        time.sleep(0.002)
+    process.kill()
+    process.wait()
+    there = ledger.read_bytes().count(b"\n")  # what the last write left torn is set aside by the next writer
+    done = troth("deal", "record", path, "--as", "human:reviewer", "--json", cwd=house)
+    assert (done.exit, done.json["agree"], done.json["recorded"] + done.json["present"]) == (0, True, 400 * 9 + 1)
+    assert done.json["present"] == there
+    assert {deal["ledger_state"] for deal in done.json["deals"]} == {"closed"}
     assert troth("verify", cwd=house).exit == 0

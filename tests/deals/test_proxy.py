@@ -11,6 +11,7 @@ import pytest
 
 from deals import moves
 from deals.moves import jsonl
+from troth.core.errors import Refused
 from troth.deals import machine, messages, proxy, proxy_messages
 from troth.deals.answer import answer, exit_status, final_bytes, final_record
 from troth.deals.machine import is_closed
@@ -365,6 +366,23 @@ def test_invariants_over_random_transcripts() -> None:
 @pytest.mark.slow
 def test_invariants_over_a_hundred_thousand_random_transcripts() -> None:
     assert sum(len(check_invariants(10_000 + seed)) for seed in range(100_000)) > 100_000
+
+
+def test_bent_lines_are_refused_and_never_crash() -> None:
+    """Whatever is changed in a line, points are conserved and the run is replayed the same."""
+    for seed in range(150):
+        rng = random.Random(seed)
+        lines = list(random_lines(rng, 20))
+        data = b"".join(moves.mutated(rng, line) + b"\n" if rng.random() < 0.3 else jsonl(line) for line in lines)
+        try:
+            read = list(entries(split_lines(data)))
+        except Refused:
+            continue
+        run = ProxyRun()
+        for entry in read:
+            run.take(entry)
+            assert sum(run.escrow.balances().values()) == 0
+        assert final_bytes(replay(iter(read), run=ProxyRun())) == final_bytes(run)
 
 
 # Drawing ---------------------------------------------------------------------------------------------------------

@@ -9,7 +9,7 @@ import pytest
 
 from troth.deals.checker import Helpers, judge
 from troth.lab import regexes
-from troth.lab.regexes import search
+from troth.lab.regexes import Searcher, search
 
 HELPERS = Helpers(search=search)
 
@@ -78,3 +78,13 @@ def test_without_the_engine_it_is_inconclusive(monkeypatch: pytest.MonkeyPatch):
 
 def test_true_items_of_several_claims():
     assert judged("second", "first", "the second") == ("pass", "")
+
+
+def test_one_verdict_searches_so_much_and_no_more(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(regexes, "MAX_SEARCHED_BYTES", 100)
+    items = [{"id": f"r{number}", "predicate": "claim_regex", "pattern": "x"} for number in range(3)]
+    few = judge(items[:2], {}, ["x" * 50], Helpers(search=Searcher()))
+    assert few.result == "pass"
+    many = judge(items, {}, ["x" * 50], Helpers(search=Searcher()))
+    assert (many.result, many.results[-1]) == ("inconclusive", ("r2", None))
+    assert "more than 100 bytes" in many.notes()

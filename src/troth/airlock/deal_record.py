@@ -10,6 +10,7 @@ from troth.airlock.deal_signals import Planner, expected_state, identity_of, lin
 from troth.core.errors import Refused
 from troth.core.words import printable
 from troth.deals.codes import LABELS, NON_CLAIMS_REF
+from troth.deals.run import Run
 from troth.deals.transcript import Entry
 from troth.stores.importing import Report, bring
 
@@ -55,6 +56,7 @@ def record(
     read: Read,
     recorder: str,
     *,
+    made: type[Run] = Run,
     dry_run: bool = False,
     progress: Callable[[int], None] = lambda _: None,
 ) -> Recorded:
@@ -64,6 +66,7 @@ def record(
         store: the ledger.
         read: reads the transcript, each time it is called.
         recorder: who records it.
+        made: the class of runs of its protocol.
         dry_run: write nothing.
         progress: told the number of the last line that was dealt with.
 
@@ -75,7 +78,7 @@ def record(
     start = prefix(identity)
     known = {key for key in keys if key.startswith(start)}
     # Read to its end once before a row is written, so that a line that is none refuses the whole.
-    wanted = Planner(identity, recorder)
+    wanted = Planner(identity, recorder, made)
     for row in wanted.rows(read()):
         known.discard(row.key)
     if known:
@@ -84,7 +87,7 @@ def record(
             f"the ledger holds {len(known)} rows of another continuation of this transcript, such as {min(known)}",
             remedy="A transcript only grows; find out which of the two happened.",
         )
-    planner = Planner(identity, recorder)
+    planner = Planner(identity, recorder, made)
     report = bring(store, lines_of(planner.rows(read())), dry_run=dry_run, progress=progress)
     snapshot = store.read()
     state = snapshot.state

@@ -15,6 +15,7 @@ from typing import Any, Final, NamedTuple
 
 from troth.core.errors import Refused
 from troth.core.words import printable
+from troth.deals import proxy
 from troth.deals.codes import EVENTS, ILLEGAL, LABELS, NON_CLAIMS_REF
 from troth.deals.messages import seen_by_agent
 from troth.deals.run import Deal, Move, Run
@@ -25,7 +26,7 @@ from troth.ledger.operations import Candidate
 from troth.ledger.replay import State
 from troth.stores.importing import Line
 
-ACTORS: Final[Mapping[str, str]] = {role: f"system:deal-{role.lower()}" for role in "CAKE"}
+ACTORS: Final[Mapping[str, str]] = {role: f"system:deal-{role.lower()}" for role in "CAKEP"}
 """Role letter -> who acts for it on the ledger."""
 
 MACHINE: Final = "system:deal-machine"
@@ -114,7 +115,8 @@ def expected_state(deal: Deal) -> StateName | None:
         return "closed"
     if deal.state == "Adjudicating":
         return "in_review"
-    return "claimed" if "AcceptedPendingHold" in history and deal.state != "Closed:refused" else "open"
+    accepted = not {"AcceptedPendingHold", "AcceptedPendingTrust"}.isdisjoint(history)
+    return "claimed" if accepted and deal.state != "Closed:refused" else "open"
 
 
 class Planner:
@@ -123,12 +125,13 @@ class Planner:
     Args:
         identity: what the transcript is called.
         recorder: who records it.
+        made: the class of runs of its protocol.
     """
 
-    def __init__(self, identity: str, recorder: str) -> None:
+    def __init__(self, identity: str, recorder: str, made: type[Run] = Run) -> None:
         self.identity = identity
         self.recorder = recorder
-        self.run = Run(trace=[])
+        self.run = made(trace=[])
         self.anchors: dict[str, str] = {}
         """Offer id -> key of its commitment, or of the row that stands for one that was never offered."""
         self._sources: dict[str, str] = {}
@@ -303,7 +306,7 @@ class Planner:
         )
 
     def _illegal(self, deal: Deal, code: str, facts: Mapping[str, Any], name: str) -> Iterator[Planned]:
-        body = f"{name}: illegal, {code}. {ILLEGAL[code]}"
+        body = f"{name}: illegal, {code}. {_TOLD[code]}"
         told = {**facts, "code": code, "snapshots": [one.sha256 for one in deal.snapshots]}
         if deal.offer_id in self.anchors:
             yield self._note("deal_illegal", MACHINE, body, self.anchors[deal.offer_id], told)
@@ -338,13 +341,31 @@ class Planner:
         return self._note("deal_log", MACHINE, body, target, {**self._said(message), "event": event})
 
 
-_NOTED: Final[dict[Any, str]] = {"Reject": "deal_reject", "Settle": "deal_settle", "BreachNotice": "deal_notice"}
+_TOLD: Final = {**ILLEGAL, **proxy.ILLEGAL}
+_NOTED: Final[dict[Any, str]] = {
+    "Reject": "deal_reject",
+    "Settle": "deal_settle",
+    "BreachNotice": "deal_notice",
+    "Undertake": "deal_trust",
+    "Decline": "deal_trust",
+    "Deliver": "deal_delivery",
+}
+
+
+_SPOKEN: Final = {
+    "Reject": "rejected",
+    "Settle": "settled",
+    "Undertake": "the trust is undertaken",
+    "Decline": "the trust is declined",
+}
 
 
 def _spoken(message: Mapping[str, Any]) -> str:
     if message["type"] == "BreachNotice":
         return f"accuses {message['party']} of {message['mode']}"
-    return "rejected" if message["type"] == "Reject" else "settled"
+    if message["type"] == "Deliver":
+        return f"delivered {message['amount']} points to {message['beneficiary']}"
+    return _SPOKEN[message["type"]]
 
 
 def _name(text: str) -> str:

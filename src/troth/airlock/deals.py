@@ -81,11 +81,11 @@ class ReceiptJudge:
 
 def helpers_for(run: Run, deal: Deal, receipts: Path | None) -> Helpers:
     """Return what the checker is handed for one deal; without a folder no receipt can be evaluated."""
-    from troth.lab.regexes import search
+    from troth.lab.regexes import Searcher
 
     assert deal.offer is not None
     judge_receipts = ReceiptJudge(receipts, deal.offer.counterparties.A, _spent(run, deal)) if receipts else None
-    return Helpers(done_receipt=judge_receipts, search=search)
+    return Helpers(done_receipt=judge_receipts, search=Searcher())
 
 
 def _spent(run: Run, but: Deal) -> dict[str, str]:

@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from troth.cli.answer import coloured, emit_json, emit_json_text, note, printable, say
+from troth.cli.deal_protocol import PROXY, made_by, protocol_option
 from troth.core.errors import Place, Refused
 
 if TYPE_CHECKING:
-    from troth.deals.run import Run
+    from troth.deals.run import Deal, Run
     from troth.deals.transcript import Entry
 
 _COLOURS: Final = {"settled": "green", "breached": "red", "protocol_error": "red"}
@@ -63,30 +64,10 @@ def _emit(value: Any) -> None:
         say(json.dumps(value))
 
 
-_protocol = click.option(
-    "--protocol",
-    type=click.Choice(["0.2", "0.3-proxy"]),
-    default="0.2",
-    show_default=True,
-    help="0.3-proxy has a fifth role, the proxy trustee P; it is ours, not the source's.",
-)
-
-
-def _made(protocol: str) -> type[Run]:
-    """Return the class of runs of that protocol."""
-    if protocol == "0.2":
-        from troth.deals.run import Run
-
-        return Run
-    from troth.deals.proxy_run import ProxyRun
-
-    return ProxyRun
-
-
 @click.command("check")
 @click.argument("transcript", type=click.Path())
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object: deals, log and balances.")
-@_protocol
+@protocol_option
 def check_cmd(transcript: str, protocol: str, as_json: bool) -> int:
     """Replay a transcript that someone wrote and tell how each of its deals ended, and why.
 
@@ -103,13 +84,21 @@ def check_cmd(transcript: str, protocol: str, as_json: bool) -> int:
     from troth.deals.answer import answer, exit_status
     from troth.deals.run import replay
 
-    run = replay(_entries(transcript), run=_made(protocol)())
+    run = replay(_entries(transcript), run=made_by(protocol)())
+    if any(_is_marked(deal) for deal in run.deals.values()):
+        note(f"troth: an offer has members of protocol {PROXY}, which is read with --protocol {PROXY}")
     if as_json:
         note(f"troth: {labelled()}")
         _emit(answer(run))
     else:
         _tell(run)
     return exit_status(run)
+
+
+def _is_marked(deal: Deal) -> bool:
+    """Tell whether a deal is malformed by a member that offers have in the other protocol."""
+    told = (deal.illegal.told or "") if deal.illegal is not None and deal.illegal.code == "malformed" else ""
+    return told in [f"$.{member}: unknown member" for member in ("protocol", "trust", "breach_P")]
 
 
 def _tell(run: Run) -> None:
@@ -149,7 +138,7 @@ def word(state: str) -> str:
 @click.option("--mermaid", "drawn", is_flag=True, help="Print a Mermaid sequence diagram.")
 @click.option("--html", "as_page", is_flag=True, help="Print one page of HTML that needs nothing else.")
 @click.option("--json", "as_json", is_flag=True, help="Print the steps and the final record as one JSON object.")
-@_protocol
+@protocol_option
 def show_cmd(transcript: str, protocol: str, drawn: bool, as_page: bool, as_json: bool) -> int:
     """Draw a transcript as lanes, one for each role, with what every message did.
 
@@ -162,7 +151,7 @@ def show_cmd(transcript: str, protocol: str, drawn: bool, as_page: bool, as_json
 
     if drawn + as_page + as_json > 1:
         raise Refused("E_USAGE", "more than one of --mermaid, --html and --json was given", remedy="Name one of them.")
-    steps, run = drawing.draw(_entries(transcript), made=_made(protocol))
+    steps, run = drawing.draw(_entries(transcript), made=made_by(protocol))
     if as_json:
         _emit({"steps": [step._asdict() for step in steps], "final": final_record(run)})
     elif drawn:
@@ -182,7 +171,7 @@ def show_cmd(transcript: str, protocol: str, drawn: bool, as_page: bool, as_json
 @click.command("machine")
 @click.option("--mermaid", "drawn", is_flag=True, help="Draw it as a Mermaid state diagram.")
 @click.option("--json", "as_json", is_flag=True, help="Print the tables as one JSON object.")
-@_protocol
+@protocol_option
 def machine_cmd(protocol: str, drawn: bool, as_json: bool) -> int:
     """Tell the machine of a deal: what each message does in each state, and what happens in silence.
 

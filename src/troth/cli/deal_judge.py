@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from troth.cli.answer import coloured, emit_json, note, printable, say
+from troth.cli.deal_protocol import made_by, protocol_option
 from troth.core.errors import Refused
 
 if TYPE_CHECKING:
@@ -31,9 +32,16 @@ _MARKS: Final = {True: "holds", False: "fails", None: "open"}
 )
 @click.option("--step", type=click.IntRange(min=0), metavar="N", help="When. Default: the step of the last line.")
 @click.option("--dry-run", is_flag=True, help="Tell the verdict and write nothing.")
+@protocol_option
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 def judge_cmd(  # noqa: PLR0917 - click calls it by name
-    transcript: Path, offer_id: str | None, receipts: Path | None, step: int | None, dry_run: bool, as_json: bool
+    transcript: Path,
+    offer_id: str | None,
+    receipts: Path | None,
+    step: int | None,
+    dry_run: bool,
+    protocol: str,
+    as_json: bool,
 ) -> int:
     """Judge a disclosure by its offer's checklist alone and append the Verdict to the transcript, as K.
 
@@ -55,7 +63,7 @@ def judge_cmd(  # noqa: PLR0917 - click calls it by name
 
     folder = receipts if receipts is not None else _own_runs()
     with opened(transcript) as file:
-        run = replay(file.entries())
+        run = replay(file.entries(), run=made_by(protocol)())
         deal = find_judgeable(run, offer_id)
         found = judged(run, deal, folder)
         line = _verdict(run, deal, found, run.now if step is None else step)

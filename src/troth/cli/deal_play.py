@@ -44,14 +44,14 @@ def play_cmd(  # noqa: PLR0917 - click calls it by name
     from troth.deals.codes import LABELS, NON_CLAIMS_REF
     from troth.lab.play import HELP, NO_UNDO, PERSON, KeptScribe, Left, Person
     from troth.lab.playing import Game, Setting
-    from troth.lab.regexes import search
+    from troth.lab.regexes import Searcher
     from troth.lab.view import Terms
     from troth.stores.transcripts import created
 
     seats = {"C": c, "A": a, "K": k}
     if PERSON not in seats.values():
         raise Refused("E_USAGE", "nobody sits at the table", remedy="Let somebody play: --a person.")
-    helpers = Helpers(search=search)
+    helpers = Helpers(search=Searcher())
     people = {role: Person(role, _ask, say, helpers) for role, who in seats.items() if who == PERSON}
     plain = {role: "honest" if role != "A" else "cooperative" for role in people}
     words = {role: plain.get(role, who) for role, who in seats.items()}

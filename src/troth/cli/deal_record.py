@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from troth.cli.answer import emit_json, note, printable, say
+from troth.cli.deal_protocol import made_by, protocol_option
 from troth.cli.options import Notes, acting, actor_option, json_option, open_ledger, store_option
 from troth.cli.progress import Progress
 
@@ -23,10 +24,13 @@ SHOWN: Final = 20
 @click.command("record")
 @click.argument("transcript", type=click.Path(path_type=Path))
 @click.option("--dry-run", is_flag=True, help="Tell what would be recorded and write nothing.")
+@protocol_option
 @json_option
 @store_option
 @actor_option
-def record_cmd(transcript: Path, dry_run: bool, actor: str | None, store: str | None, as_json: bool) -> int:
+def record_cmd(  # noqa: PLR0917 - click calls it by name
+    transcript: Path, dry_run: bool, protocol: str, actor: str | None, store: str | None, as_json: bool
+) -> int:
     """Record the deals of a transcript on the ledger, each message as the signal that it amounts to.
 
     An offer becomes an observation and a commitment, Accept a claim, a disclosure evidence and a submission, the
@@ -49,7 +53,14 @@ def record_cmd(transcript: Path, dry_run: bool, actor: str | None, store: str | 
         def read() -> Iterator[tuple[bytes, Entry]]:
             return file.lines()
 
-        done = record(ledger, read, acting(actor, ledger), dry_run=dry_run, progress=lambda line: progress(line, total))
+        done = record(
+            ledger,
+            read,
+            acting(actor, ledger),
+            made=made_by(protocol),
+            dry_run=dry_run,
+            progress=lambda line: progress(line, total),
+        )
     if as_json:
         emit_json(done.as_json())
     else:

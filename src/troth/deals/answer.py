@@ -69,7 +69,11 @@ def _facts(deal: Deal) -> dict[str, Any]:
 
 def final_bytes(run: Run) -> bytes:
     """Return the final record as canonical JSON with a line feed."""
-    return canonical({**final_record(run), **_CONSTANT}) + b"\n"
+    record = final_record(run)
+    try:
+        return orjson.dumps(record | _CONSTANT, option=orjson.OPT_SORT_KEYS) + b"\n"
+    except TypeError:
+        return canonical(record) + b"\n"  # an id that no UTF-8 carries
 
 
 _CONSTANT: Final = {

@@ -17,6 +17,9 @@ MAX_PROGRAM_BYTES: Final = 1 << 20
 MAX_TEXT_BYTES: Final = 1 << 20
 """Longest claim searched, in UTF-8."""
 
+MAX_SEARCHED_BYTES: Final = 1 << 28
+"""Text searched for one verdict, a claim counting anew for each pattern."""
+
 ABSENT: Final = "no linear-time engine for claim_regex is installed (google-re2)"
 
 
@@ -46,3 +49,21 @@ def search(pattern: str, text: str) -> bool:
         told = said.decode("utf-8", "replace") if isinstance(said, bytes) else str(said)
         raise ValueError(f"no pattern: {told}") from None
     return compiled.search(text_bytes) is not None
+
+
+class Searcher:
+    """:func:`search` for one verdict, which ends when very much has been searched."""
+
+    def __init__(self) -> None:
+        self._left = MAX_SEARCHED_BYTES
+
+    def __call__(self, pattern: str, text: str) -> bool:
+        """Search as :func:`search` does.
+
+        Raises:
+            ValueError: as there, or more than :data:`MAX_SEARCHED_BYTES` would be searched.
+        """
+        self._left -= len(text.encode())
+        if self._left < 0:
+            raise ValueError(f"more than {MAX_SEARCHED_BYTES} bytes to search for one verdict")
+        return search(pattern, text)
