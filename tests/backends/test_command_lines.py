@@ -488,7 +488,8 @@ def test_another_service_is_named_and_then_is_the_endpoint(tmp_path: Path) -> No
         ({"auth_mode": "apikey", "OPENAI_API_KEY": "k"}, {}, codex.API),
         ({"auth_mode": "chatgpt", "tokens": {}}, {"CODEX_API_KEY": "k"}, codex.API),
         ({"auth_mode": "chatgpt", "tokens": {}}, {"OPENAI_API_KEY": "k"}, codex.CHATGPT),
-        ([], {}, codex.API),
+        ({"auth_mode": "ApiKey", "OPENAI_API_KEY": "k"}, {}, codex.API),
+        ({}, {}, codex.API),
     ],
 )
 def test_the_endpoint_of_codex_follows_from_the_login(
@@ -500,6 +501,29 @@ def test_the_endpoint_of_codex_follows_from_the_login(
         (home / "auth.json").write_text(json.dumps(login))
     backend = Codex({"HOME": str(tmp_path / "home"), "PATH": "", **more})
     assert (backend.endpoint, backend.provider) == (endpoint, "openai")
+    assert backend._routed_elsewhere() is None
+
+
+@pytest.mark.parametrize("login", ["[]", "{", '{"auth_mode": "bedrockAccessKeys"}', '{"auth_mode": 1}'])
+def test_a_login_of_an_unknown_kind_is_refused(tmp_path: Path, login: str) -> None:
+    stand_in(tmp_path / "bin", "codex", final_message(ANSWER))
+    (tmp_path / "bin/home/.codex").mkdir(parents=True)
+    (tmp_path / "bin/home/.codex/auth.json").write_text(login)
+    backend = Codex(around(tmp_path / "bin"))
+    assert "login" in str(backend.usable())
+    assert code_of(backend.ask(ASK)) == ("consent_denied", False)
+    assert Codex(around(tmp_path / "bin", CODEX_API_KEY="k")).usable() is None
+    assert Codex(around(tmp_path / "bin"), "https://gate.example").usable() is None
+
+
+def test_a_login_that_changes_after_the_endpoint_was_told_is_refused(tmp_path: Path) -> None:
+    stand_in(tmp_path / "bin", "codex", final_message(ANSWER))
+    backend = Codex(around(tmp_path / "bin"))
+    assert (backend.endpoint, backend.usable()) == (codex.API, None)
+    (tmp_path / "bin/home/.codex").mkdir()
+    (tmp_path / "bin/home/.codex/auth.json").write_text('{"auth_mode": "chatgpt", "tokens": {}}')
+    assert code_of(backend.ask(ASK)) == ("consent_denied", False)
+    assert not (tmp_path / "bin/seen.json").exists()
 
 
 def test_a_login_is_not_shown_to_another_service(tmp_path: Path) -> None:
@@ -529,12 +553,12 @@ def test_a_login_is_lent_and_a_renewed_one_comes_back(tmp_path: Path) -> None:
     looks = "here.joinpath('saw').write_text(login.read_text() + str(os.listdir(login.parent)))\n"
     codex_says(tmp_path, login + looks + final_message(ANSWER))
     assert (tmp_path / "bin/saw").read_text() == '{"tokens": {"n": 1}}[\'auth.json\']'
-    codex_says(tmp_path, login + "login.write_text('written through')\n" + final_message(ANSWER))
-    assert stored.read_text() == "written through"
-    replaces = "(login.parent / 'new').write_text('put in its place'); (login.parent / 'new').replace(login)\n"
+    codex_says(tmp_path, login + "login.write_text('{\"n\": 2}')\n" + final_message(ANSWER))
+    assert stored.read_text() == '{"n": 2}'
+    replaces = "(login.parent / 'new').write_text('{\"n\": 3}'); (login.parent / 'new').replace(login)\n"
     codex_says(tmp_path, login + replaces + final_message(ANSWER))
-    assert stored.read_text() == "put in its place"
+    assert stored.read_text() == '{"n": 3}'
     assert stored.stat().st_mode & 0o777 == 0o600
     assert sorted(os.listdir(home)) == ["AGENTS.md", "auth.json"]
     codex_says(tmp_path, login + "login.unlink()\n" + final_message(ANSWER))
-    assert stored.read_text() == "put in its place"
+    assert stored.read_text() == '{"n": 3}'

@@ -72,6 +72,8 @@ SETTINGS: Final = (
 _LINE: Final = Limits(max_bytes=1 << 23, max_depth=64, refuse_overflow=False, surrogates=True)
 _STATUS: Final = re.compile(r"(?:exceeded retry limit, last status:|unexpected status) ([1-5][0-9]{2})\b")
 _LOGIN: Final = "auth.json"
+_SERVICES: Final = {"apikey": API, "chatgpt": CHATGPT, "chatgptauthtokens": CHATGPT}
+"""Kind of a stored login, in lower case -> the service that it is for."""
 _MOST_SETTINGS: Final = 1 << 20
 
 
@@ -103,8 +105,7 @@ class Codex(CommandLine):
     ) -> None:
         super().__init__(around, url, providers=providers)
         self._rules = rules
-        if url is None and self._logged_in_to_chatgpt():
-            self.endpoint = CHATGPT
+        self.endpoint = self._service() or self.endpoint
 
     def _called(self, program: str, request: Request, enclosed: Enclosed, folders: Scratch) -> Answer:
         final = folders.own / "final-message"
@@ -172,18 +173,25 @@ class Codex(CommandLine):
         """Tell whether there is a stored login for this call; it is never shown to a service that is not its own."""
         return self._url is None and (self._home / _LOGIN).is_file()
 
-    def _logged_in_to_chatgpt(self) -> bool:
-        """Tell whether the stored login is one to ChatGPT, whose service stands elsewhere than the one for keys."""
-        if self._key() is not None:
-            return False
+    def _service(self) -> str | None:
+        """Return where the call goes by its key or login; ``None`` for a login of a kind that is not known.
+
+        A login to ChatGPT is served elsewhere than a key.
+        """
+        if self._url is not None:
+            return self.endpoint
+        if self._key() is not None or not self._login_counts():
+            return API
         try:
             held = json.loads(_text(self._home / _LOGIN) or "{}")
         except (ValueError, RecursionError):
-            return False
+            return None
         if not isinstance(held, dict):
-            return False
+            return None
         mode = held.get("auth_mode")
-        return mode == "chatgpt" or (mode is None and not held.get("OPENAI_API_KEY") and bool(held.get("tokens")))
+        if mode is None:
+            return API if held.get("OPENAI_API_KEY") or not held.get("tokens") else CHATGPT
+        return _SERVICES.get(str(mode).lower())
 
     def _lend_login(self, home: Path) -> None:
         if self._login_counts():
@@ -208,6 +216,8 @@ class Codex(CommandLine):
     def _routed_elsewhere(self) -> str | None:
         if self._url is not None:
             return None
+        if self._service() != self.endpoint:
+            return "the stored login of codex is of a kind that is not known, or changed after its endpoint was told"
         base = self._around.get("OPENAI_BASE_URL")
         if base and not _same(base, API):
             return f"OPENAI_BASE_URL sends codex elsewhere; name that service yourself: codex@{printable(base, 200)}"
