@@ -186,10 +186,9 @@ def test_a_host_that_believes_everything_scores_otherwise(tmp_path: Path) -> Non
     class Gullible(Host):
         def settle(self, name: str, shown: dict[str, Any]) -> None:
             self.ok("triage", name, "checkable")
-            self.ok(
-                "verify", name, "--method", "artifact-inspection", "--result", "supports", "--detail", "It says so."
-            )
-            self.ok("accept", name)
+            inspect = ("verify", name, "--method", "artifact-inspection", "--result", "supports", "--detail")
+            self.ok(*inspect, "The reviewer says so.")
+            self.ok("resolve", name, "--done", "Believed.")
 
     planted = plant("essay.md", essay(), 1)
     folder = tmp_path / "work"
