@@ -119,7 +119,7 @@ def scores(log: Any) -> list[Any]:
 def test_every_deal_of_a_mock_model_ends_as_the_machine_says(inspecting, tmp_path):
     model = mock(inspecting, by_index(inspecting))
     (log,) = inspecting.eval(
-        inspecting.deals(deals=len(ENDS)),
+        inspecting.deals(deals=len(ENDS), out=str(tmp_path / "deals")),
         model=model,
         display="none",
         log_dir=str(tmp_path / "logs"),
@@ -134,8 +134,11 @@ def test_every_deal_of_a_mock_model_ends_as_the_machine_says(inspecting, tmp_pat
     for index, score in enumerate(found):
         assert score.metadata["labels"] == list(LABELS)
         assert all(end.startswith("Closed:") for end in score.metadata["ends"].values())
-        path = tmp_path / f"{index}.jsonl"
-        path.write_text(score.metadata["transcript"], encoding="utf-8")
+        (folder,) = (tmp_path / "deals").glob(f"deal-{index}-1-*")
+        path = folder / "transcript.jsonl"
+        assert path.read_text(encoding="utf-8") == score.metadata["transcript"]
+        assert json.loads((folder / "final.json").read_bytes()) == score.metadata["final"]
+        assert len(list((folder / "offers").iterdir())) == 1
         checked = check(path)
         assert {name: deal["state"] for name, deal in checked["deals"].items()} == score.metadata["ends"]
         assert checked["balances"] == score.metadata["final"]["balances"]

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from concurrent.futures import CancelledError
+from pathlib import Path
 from typing import Any, Final
 
 import anyio
@@ -40,7 +41,9 @@ from inspect_ai.viewer import ViewerConfig
 
 from troth.core.errors import Refused
 from troth.deals.codes import LABELS, NON_CLAIMS, NON_CLAIMS_REF
-from troth.lab.playing import Game, Setting
+from troth.deals.snapshots import canonical
+from troth.lab.folders import write
+from troth.lab.playing import Game, Played, Setting
 from troth.lab.seat import MAX_CALLS, ROLES, WAIT, Call, Seat, arguments_schema, brief, description, material_of, moves
 from troth.lab.view import Terms
 
@@ -73,6 +76,7 @@ def deals(
     forged_rate: float = 1.0,
     budget: int = BUDGET,
     malformed: str = "send",
+    out: str | None = None,
 ) -> Task:
     """Return the task: a model plays one party of a simulated deal (experimental, non-transfer).
 
@@ -93,6 +97,8 @@ def deals(
         budget: steps after which a deal that is still open is closed.
         malformed: what becomes of a call that does not fit its tool: ``send`` puts it on the wire, where it closes the
             deal as any malformed message does; ``tell`` only tells the model, whose turn is over.
+        out: a folder that gets one for each deal, with ``transcript.jsonl``, ``final.json``, ``outcome.json`` and
+            ``offers/``.
 
     Raises:
         Refused: ``E_POLICY``, ``E_SETTING``, ``E_TASK``.
@@ -124,7 +130,13 @@ def deals(
     ]
     return Task(
         dataset=MemoryDataset(samples, name="deals"),
-        solver=play(role=role, seed=seed, malformed=malformed, setting=_as_json(setting)),
+        solver=play(
+            role=role,
+            seed=seed,
+            malformed=malformed,
+            setting=_as_json(setting),
+            out=None if out is None else str(Path(out).absolute()),
+        ),
         scorer=final_state(),
         metadata={**labels, "role": role, "protocol": "0.2"},
         tags=list(LABELS),
@@ -160,7 +172,7 @@ def _setting(made: Mapping[str, Any]) -> Setting:
 
 
 @solver
-def play(role: str, seed: int, malformed: str, setting: dict[str, Any]) -> Solver:
+def play(role: str, seed: int, malformed: str, setting: dict[str, Any], out: str | None = None) -> Solver:
     """Play one deal with the sample's model in the seat of ``role``."""
 
     async def solve(state: TaskState, generate: Generate) -> TaskState:
@@ -182,6 +194,9 @@ def play(role: str, seed: int, malformed: str, setting: dict[str, Any]) -> Solve
                 "misfits": talk.misfits,
             },
         )
+        if out is not None:
+            # The name is the sample's own and that of this attempt, so that nothing stands there.
+            write(Path(out) / f"deal-{index}-{state.epoch}-{state.uuid}", _files(played))
         if talk.fault is not None:
             # A limit of the evaluation, or a model that failed: the deal went on without it and has ended.
             raise talk.fault
@@ -189,6 +204,17 @@ def play(role: str, seed: int, malformed: str, setting: dict[str, Any]) -> Solve
         return state
 
     return solve
+
+
+def _files(played: Played) -> dict[str, bytes]:
+    outcome = {"labels": LABELS, "non_claims": NON_CLAIMS_REF, "outcome": played.outcome._asdict()}
+    snapshots = [one for deal in played.run.deals.values() for one in deal.snapshots]
+    return {
+        "transcript.jsonl": played.transcript(),
+        "final.json": played.final(),
+        "outcome.json": canonical(outcome) + b"\n",
+        **{f"offers/{one.sha256}.json": one.body for one in snapshots},
+    }
 
 
 def _offline_if_mock(model: Model) -> Model:
