@@ -12,7 +12,9 @@ from typing import Any
 import pytest
 
 from support.airlock import failing, run_folder
-from troth.airlock.deals import find_judgeable, judged
+from troth.airlock import deals
+from troth.airlock.deals import ReceiptJudge, find_judgeable, judged
+from troth.airlock.pinned import examined
 from troth.core.errors import Refused
 from troth.deals.answer import answer
 from troth.deals.checker import Judged
@@ -217,6 +219,24 @@ def test_a_receipt_that_failed_elsewhere_is_not_spent(house: House) -> None:
     house.scribe.say(0, "K", "Verdict", {"offer_id": "off_1", "result": "fail", "notes": "", "checklist_results": []})
     house.disclose("off_2")
     assert house.judged("off_2").result == "pass"
+
+
+def test_one_verdict_verifies_so_many_receipts_and_each_once(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(deals, "MAX_RECEIPTS", 2)
+    calls: list[str] = []
+
+    def counted(folder: Path, run: str, *rest: Any, **named: Any) -> Any:
+        calls.append(named["claim_id"])
+        return examined(folder, run, *rest, **named)
+
+    monkeypatch.setattr(deals, "examined", counted)
+    helper = ReceiptJudge(house.runs, "agent:worker", {})
+    assert [helper(house.artifact, house.item).ok for _ in range(3)] == [True] * 3
+    assert helper(house.artifact, house.item | {"claim_id": "cmt_0000000b"}).ok is False
+    with pytest.raises(ValueError, match="more than 2 receipts"):
+        helper(house.artifact, house.item | {"claim_id": "cmt_0000000c"})
+    assert helper(house.artifact, house.item).ok is True
+    assert calls == [WORK, "cmt_0000000b"]
 
 
 def test_without_a_folder_of_runs_it_is_inconclusive(house: House) -> None:

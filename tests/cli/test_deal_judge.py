@@ -10,6 +10,7 @@ import pytest
 
 from deals.moves import happy, jsonl, message
 from support.frontdoor import troth
+from troth.stores.transcripts import opened
 
 ITEM = {"id": "goal", "predicate": "claim_regex", "pattern": "hidden_(goal|aim)"}
 
@@ -86,6 +87,23 @@ def test_a_refusal_writes_nothing(tmp_path: Path, words: list[str], tail: bytes,
     done = troth("deal", "judge", path, *words, "--json", cwd=tmp_path)
     assert (done.exit, done.json["error"]["code"]) == (2, code)
     assert path.read_bytes() == before
+
+
+def test_one_writer_at_a_time(tmp_path: Path) -> None:
+    path = disclosed(tmp_path, "hidden_goal")
+    with opened(path):
+        busy = troth("deal", "judge", path, "--json", cwd=tmp_path)
+        assert (busy.exit, busy.json["error"]["code"]) == (75, "E_BUSY")
+        assert troth("deal", "check", path, cwd=tmp_path).exit == 3  # whoever reads need not wait
+    assert troth("deal", "judge", path, cwd=tmp_path).exit == 0
+
+
+def test_a_long_checklist_makes_no_line_that_nobody_reads(tmp_path: Path) -> None:
+    items = tuple({"id": "x", "predicate": "unheard"} for _ in range(20_000))
+    path = disclosed(tmp_path, "hidden_goal", items=items)
+    assert troth("deal", "judge", path, cwd=tmp_path).exit == 3
+    assert len(json.loads(path.read_bytes().splitlines()[-1])["msg"]["notes"]) == 4000
+    assert troth("deal", "check", path, cwd=tmp_path).exit == 3
 
 
 @pytest.mark.parametrize(("name", "code"), [("nowhere", "E_TRANSCRIPT_UNREADABLE"), ("link", "E_NOT_REGULAR")])

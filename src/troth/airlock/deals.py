@@ -18,6 +18,10 @@ from troth.deals.run import Deal, Run
 
 if TYPE_CHECKING:
     from troth.deals.checker import Item
+    from troth.receipts.verify import Examination
+
+MAX_RECEIPTS: Final = 32
+"""Receipts that are verified for one verdict."""
 
 _MEMBERS: Final = frozenset({"run", "receipt_sha256"})
 _NOT_ONE: Final = (
@@ -43,6 +47,7 @@ class ReceiptJudge:
         self._receipts = receipts
         self._agent = agent
         self._spent = spent
+        self._known: dict[tuple[str, str, str], Examination | NotSo] = {}
 
     def __call__(self, artifact: Any, item: Item) -> Told:
         """Judge one artifact; true when the receipt verifies by our own pins, is about that work, and supported."""
@@ -57,19 +62,11 @@ class ReceiptJudge:
             return Told(False, _NOT_ONE)
         if run in self._spent:
             return Told(False, f"the receipt of {run} passed in {short(self._spent[run])} already")
-        try:
-            found = examined(
-                self._receipts / run,
-                run,
-                digest,
-                claim_id=claim_id,
-                observed_party=self._agent,
-                what="the commitment that the checklist names",
-            )
-        except NotThere as why:
-            raise ValueError(str(why)) from None
-        except NotSo as why:
-            return Told(False, str(why))
+        found = self._examined(run, digest, claim_id)
+        if isinstance(found, NotThere):
+            raise ValueError(str(found))  # noqa: TRY004 - not a wrong type: an answer that is none
+        if isinstance(found, NotSo):
+            return Told(False, str(found))
         assert found.done is not None
         assert found.receipt is not None
         if found.receipt["predicate"]["records"]["contract"]["sha256"] != contract:
@@ -77,6 +74,29 @@ class ReceiptJudge:
         if found.done.decision != "supported":
             return Told(False, f"the receipt of {run} says {decided(found)}")
         return Told(True, f"the receipt of {run} verifies: supported")
+
+    def _examined(self, run: str, digest: str, claim_id: str) -> Examination | NotSo:
+        """Return the examination of a receipt, or why there is none; each is made once.
+
+        Raises:
+            ValueError: more than :data:`MAX_RECEIPTS` are asked for.
+        """
+        asked = (run, digest, claim_id)
+        if asked not in self._known:
+            if len(self._known) >= MAX_RECEIPTS:
+                raise ValueError(f"more than {MAX_RECEIPTS} receipts to verify for one verdict")
+            try:
+                self._known[asked] = examined(
+                    self._receipts / run,
+                    run,
+                    digest,
+                    claim_id=claim_id,
+                    observed_party=self._agent,
+                    what="the commitment that the checklist names",
+                )
+            except NotSo as why:
+                self._known[asked] = why
+        return self._known[asked]
 
 
 def helpers_for(run: Run, deal: Deal, receipts: Path | None) -> Helpers:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from troth.deals.transcript import Entry
 
 SHOWN: Final = 20
-"""Refused rows told one by one."""
+"""Refused rows, and deals, told one by one."""
 
 
 @click.command("record")
@@ -81,5 +81,7 @@ def _tell(done: Recorded) -> None:
         say(f"{done.report.imported} signals would be recorded, {counts}; nothing was written")
         return
     say(f"transcript {done.transcript}: {done.report.imported} signals recorded, {counts}")
-    for offer_id, state, commitment, there in done.deals:
+    for offer_id, state, commitment, there in done.deals[:SHOWN]:
         say(f"  {offer_id}: {printable(state, 200)}  {commitment or 'no commitment'} {there or ''}".rstrip())
+    if len(done.deals) > SHOWN:
+        say(f"  and {len(done.deals) - SHOWN} more deals")

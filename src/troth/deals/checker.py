@@ -142,6 +142,10 @@ PREDICATES: Final[dict[str, Callable[[Item, Disclosed, Helpers], Ok | Told]]] = 
 """Name -> predicate. The first two are the source's; the others are additions, each opted into by its name."""
 
 
+MAX_NOTES: Final = 4000
+"""Longest notes of a verdict, in characters: a checklist may be long, and a line of a transcript has its limit."""
+
+
 class Judged(NamedTuple):
     """The verdict's ``result`` and ``checklist_results``, in the offer's order; ``reasons`` of some items by id."""
 
@@ -154,8 +158,9 @@ class Judged(NamedTuple):
         return [{"id": name, "ok": ok} for name, ok in self.results]
 
     def notes(self) -> str:
-        """Return the reasons as a Verdict's ``notes``."""
-        return "; ".join(f"{name}: {why}" for name, why in self.reasons)
+        """Return the reasons as a Verdict's ``notes``, at most :data:`MAX_NOTES` characters."""
+        notes = "; ".join(f"{name}: {why}" for name, why in self.reasons)
+        return notes if len(notes) <= MAX_NOTES else f"{notes[: MAX_NOTES - 1]}…"
 
 
 def judge(
