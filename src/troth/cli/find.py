@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from troth.cli.answer import emit_json, note, printable, say
-from troth.cli.ledger import brief_of, line_of, row_meant, tell_broken
+from troth.cli.faults import tell_broken
+from troth.cli.ledger import brief_of, line_of, row_meant
 from troth.cli.options import open_ledger, reading_options
 from troth.core.errors import Refused
 

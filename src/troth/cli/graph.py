@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 import click
 
 from troth.cli.answer import coloured, emit_json, note, printable, say
-from troth.cli.ledger import row_meant, tell_broken
+from troth.cli.faults import tell_broken
+from troth.cli.ledger import row_meant
 from troth.cli.options import open_ledger, reading_options
 from troth.core.errors import Refused
 from troth.core.words import charted

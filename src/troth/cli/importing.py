@@ -154,7 +154,7 @@ def _told(ledger: LedgerStore, kind: str, count: int, as_json: bool) -> int:
             {**told, "head": found.head, "ok": found.ok, "anomalies": [anomaly.as_json() for anomaly in anomalies]}
         )
     else:
-        from troth.cli.ledger import tell_anomalies
+        from troth.cli.faults import tell_anomalies
 
         say(f"{count} rows imported into {printable(ledger.location)}; {found.summary()}")
         tell_anomalies(anomalies[:SHOWN], len(anomalies))

@@ -16,7 +16,7 @@ from troth.core.errors import Defect, Refused, TrothError
 COMMANDS: Final[dict[str, tuple[str, str]]] = {
     # name: (module, one line of help shown by `troth --help`)
     "init": ("troth.cli.ledger", "Create a workspace: .mentu with an empty ledger."),
-    "status": ("troth.cli.ledger", "Show open, claimed and in-review commitments."),
+    "status": ("troth.cli.status", "Show open, claimed and in-review commitments."),
     "capture": ("troth.cli.signals", "Record an observation or a piece of evidence."),
     "commit": ("troth.cli.signals", "Create an obligation from an observation."),
     "claim": ("troth.cli.signals", "Take responsibility for a commitment."),
@@ -29,7 +29,7 @@ COMMANDS: Final[dict[str, tuple[str, str]]] = {
     "retract": ("troth.cli.signals", "Say that a signal no longer stands; it stays in the ledger."),
     "show": ("troth.cli.ledger", "Show one signal and what replay computes for it."),
     "log": ("troth.cli.ledger", "Show recent signals."),
-    "verify": ("troth.cli.ledger", "Check every hash and link of a ledger."),
+    "verify": ("troth.cli.verify", "Check every hash and link of a ledger."),
     "store": ("troth.cli.store", "Set up a ledger in PostgreSQL, move one in and out."),
     "trust": ("troth.cli.trust", "Tell what signals are worth, and why."),
     "queue": ("troth.cli.queue", "Show what waits for whom and why; ask the validators again."),

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from troth.cli.answer import coloured, emit_json, emit_json_list, note, printable, say
-from troth.cli.ledger import WARNINGS_SHOWN, row_meant, tell_broken
+from troth.cli.faults import WARNINGS_SHOWN, tell_broken
+from troth.cli.ledger import row_meant
 from troth.cli.options import at_option, open_ledger, reading_instant, reading_options
 from troth.cli.worth import event_line
 from troth.core.errors import Refused
