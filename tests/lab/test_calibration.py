@@ -21,7 +21,10 @@ from troth.lab.measures import Mean, Paired, Rate
 from troth.lab.power import (
     deals_for_half_width,
     deals_for_two_rates,
+    difference_told,
+    pairs_for_difference,
     pairs_for_mcnemar,
+    plan_of,
     power_mcnemar,
     power_two_rates,
     wilson_half_width,
@@ -129,9 +132,9 @@ def test_the_paired_difference_covers_at_least_nominally(cells: tuple[float, ...
 
 
 def test_the_discordant_odds_cover_at_least_nominally() -> None:
-    tables = _tables(6, CELLS[0], 150, 1000)
-    assert at_least(sum(discordant_odds(table).holds(1.5) for table in tables), 1000, 0.95)
-    assert not at_least(sum(discordant_odds(table).holds(4.0) for table in tables), 1000, 0.95)
+    tables = _tables(6, CELLS[0], 150, 400)
+    assert at_least(sum(discordant_odds(table).holds(1.5) for table in tables), 400, 0.95)
+    assert not at_least(sum(discordant_odds(table).holds(4.0) for table in tables), 400, 0.95)
 
 
 def test_the_difference_of_two_rates_covers_at_its_nominal_rate() -> None:
@@ -227,12 +230,37 @@ def test_more_comparisons_ask_for_more_pairs() -> None:
     assert pairs_for_mcnemar(0.2, 0.1, power=0.95) > pairs_for_mcnemar(0.2, 0.1, power=0.8)
 
 
+@pytest.mark.parametrize("difference", [0.05, 0.2])
+def test_the_worst_case_is_one_and_its_plan_is_kept(difference: float) -> None:
+    n = pairs_for_difference(difference, power=0.8, comparisons=6)
+    for middle in (0.3, 0.5, 0.8):
+        first, second = middle + difference / 2, middle - difference / 2
+        apart = (first * (1 - second), second * (1 - first))  # nothing in common
+        nested = (difference, 0.0)  # whoever has it under the second condition has it under the first
+        assert power_mcnemar(*apart, n, LEVEL / 6) >= 0.79
+        assert power_mcnemar(*nested, n, LEVEL / 6) >= 0.79
+    worst = (((1 + difference) / 2) ** 2, ((1 - difference) / 2) ** 2)
+    assert power_mcnemar(*worst, n // 2, LEVEL / 6) < 0.7
+    told = difference_told(n, power=0.8, comparisons=6)
+    assert told is not None
+    assert abs(told - difference) <= 0.002
+
+
+def test_a_plan_says_what_so_many_deals_can_show() -> None:
+    assert "at most 0.049" in plan_of(400, 0)
+    assert "comparisons" not in plan_of(400, 0)
+    assert f"a difference of {difference_told(400, comparisons=6):.3f}" in plan_of(400, 6)
+    assert difference_told(4) is None
+    assert "no difference of shares is sure" in plan_of(4, 1)
+
+
 def test_what_cannot_be_planned_is_refused() -> None:
     for ask, code in (
         (lambda: deals_for_half_width(0.0), "E_POWER_ARGUMENT"),
         (lambda: deals_for_half_width(math.nan), "E_POWER_ARGUMENT"),
         (lambda: pairs_for_mcnemar(0.2, 0.2), "E_POWER_ARGUMENT"),
         (lambda: pairs_for_mcnemar(0.7, 0.6), "E_POWER_ARGUMENT"),
+        (lambda: pairs_for_difference(0.0), "E_POWER_ARGUMENT"),
         (lambda: deals_for_two_rates(0.5, 0.4, power=1.0), "E_POWER_ARGUMENT"),
         (lambda: deals_for_two_rates(0.5, 0.4, comparisons=0), "E_POWER_ARGUMENT"),
         (lambda: pairs_for_mcnemar(0.2, 0.19999), "E_POWER_UNREACHABLE"),

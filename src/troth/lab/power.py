@@ -133,6 +133,56 @@ def pairs_for_mcnemar(b: float, c: float, power: float = 0.8, level: float = LEV
     return _least(lambda n: power_mcnemar(b, c, n, level / comparisons) >= power)
 
 
+def pairs_for_difference(difference: float, power: float = 0.8, level: float = LEVEL, comparisons: int = 1) -> int:
+    """Return how many pairs tell a difference of two rates with that power, whatever the rates and the pairing.
+
+    It is the worst case that common seeds can come to: rates around one half, and deals of a pair that have nothing in
+    common. Pairs that agree more often than by chance need fewer.
+
+    Raises:
+        Refused: ``E_POWER_ARGUMENT``, ``E_POWER_UNREACHABLE``.
+    """
+    _within("difference", difference, 0, 1)
+    return pairs_for_mcnemar(*_worst(difference), power, level, comparisons)
+
+
+def difference_told(pairs: int, power: float = 0.8, level: float = LEVEL, comparisons: int = 1) -> float | None:
+    """Return the difference that so many pairs tell with that power in the worst case, up to a thousandth.
+
+    ``None`` when not even a difference of nearly 1 is told.
+    """
+    low, high = 0, 999
+    if power_mcnemar(*_worst(high / 1000), pairs, level / comparisons) < power:
+        return None
+    while high - low > 1:
+        middle = (low + high) // 2
+        told = power_mcnemar(*_worst(middle / 1000), pairs, level / comparisons) >= power
+        low, high = (low, middle) if told else (middle, high)
+    return high / 1000
+
+
+def _worst(difference: float) -> tuple[float, float]:
+    """Return the discordant rates of independent deals at rates that lie around one half."""
+    first, second = (1 + difference) / 2, (1 - difference) / 2
+    return first * (1 - second), second * (1 - first)
+
+
+def plan_of(deals: int, comparisons: int, power: float = 0.8) -> str:
+    """Say in a sentence or two what so many deals of each arm can show."""
+    told = f"{deals} deals of each condition: the interval of a share over all of them is at most "
+    told += f"{wilson_half_width(0.5, deals):.3f} to each side."
+    if comparisons:
+        found = difference_told(deals, power, comparisons=comparisons)
+        family = f"with {comparisons} comparisons in the family"
+        told += (
+            f" In pairs and {family} no difference of shares is sure to be found with power {power:g}."
+            if found is None
+            else f" In pairs and {family} a difference of {found:.3f} is found with power {power:g} or more, "
+            "whatever the shares."
+        )
+    return told
+
+
 def _least(enough: Callable[[int], bool]) -> int:
     """Return the least number that is enough, where more is; exact tests waver by a few, and then it is one of them."""
     high = 1
