@@ -364,8 +364,8 @@ def test_invariants_over_random_transcripts() -> None:
 
 
 @pytest.mark.slow
-def test_invariants_over_a_hundred_thousand_random_transcripts() -> None:
-    assert sum(len(check_invariants(10_000 + seed)) for seed in range(100_000)) > 100_000
+def test_invariants_over_many_random_transcripts() -> None:
+    assert sum(len(check_invariants(10_000 + seed)) for seed in range(30_000)) > 30_000
 
 
 def test_bent_lines_are_refused_and_never_crash() -> None:

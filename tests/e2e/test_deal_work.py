@@ -54,6 +54,10 @@ def ended(path: Path, *, settle: bool) -> bytes:
     return scribe.transcript() + end_line(9)
 
 
+def _is_evidence(row: dict[str, Any]) -> bool:
+    return row["op"] == "capture" and row["payload"]["kind"] == "evidence"
+
+
 def test_work_that_is_done_is_paid(project: Project) -> None:
     path, verdict = dealt(project, HONEST)
     assert (verdict.exit, verdict.json["result"]) == (0, "pass"), verdict
@@ -62,6 +66,14 @@ def test_work_that_is_done_is_paid(project: Project) -> None:
     assert checked.exit == 0
     assert checked.json["deals"]["off_work"]["state"] == "Closed:settled"
     assert checked.json["balances"] == {"C": -10, "A": 10, "E": 0}
+    done = project.troth("deal", "record", path, "--as", "human:reviewer", "--json")
+    assert (done.exit, done.json["deals"][0]["ledger_state"]) == (0, "closed")
+    (receipt,) = [
+        row["id"] for row in project.rows if row.get("source_key", "").startswith("run:") and _is_evidence(row)
+    ]
+    (shown,) = [row for row in project.rows if row["actor"] == "system:deal-a" and _is_evidence(row)]
+    assert receipt in shown["trace"]["parent"]
+    assert project.troth("verify").exit == 0
 
 
 def test_a_cheat_is_not_paid(project: Project) -> None:

@@ -4,7 +4,8 @@ An offer is an observation and a commitment, Accept a claim, a disclosure eviden
 approval or a reopening, Refuse a release, and the close an annotation; what else is said, an illegal message and every
 event of the log are annotations too. The roles act under names that are nobody's (``system:deal-a``), since what they
 said was simulated; who recorded it signs the transcript's own row. Rows hold digests of messages and no text of an
-artifact. Each has a ``source_key``, so that recording goes on where it was cut off and writes nothing twice.
+artifact. A disclosure that names a done receipt cites the evidence of its run, where that stands in the same ledger.
+Each row has a ``source_key``, so that recording goes on where it was cut off and writes nothing twice.
 """
 
 from __future__ import annotations
@@ -13,6 +14,8 @@ import hashlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Final, NamedTuple
 
+from troth.airlock.deals import runs_named
+from troth.airlock.evidence import key_of
 from troth.core.errors import Refused
 from troth.core.words import printable
 from troth.deals import proxy
@@ -47,6 +50,7 @@ class Planned(NamedTuple):
     """One row to be.
 
     ``key`` is its own; ``links`` are members of the payload (and ``parent``) that name earlier rows, by their keys.
+    ``also`` are keys of rows of others that are cited where the ledger has them.
     """
 
     key: str
@@ -55,6 +59,7 @@ class Planned(NamedTuple):
     actor: str
     payload: dict[str, Any]
     links: tuple[tuple[str, str], ...] = ()
+    also: tuple[str, ...] = ()
 
     def candidate(self, state: State) -> Candidate:
         """Return the candidate in a ledger that holds the rows which it names.
@@ -68,14 +73,16 @@ class Planned(NamedTuple):
             if not known:
                 raise Refused("E_REF_NOT_FOUND", f"the row {key} was not recorded", detail="absent")
             found[name] = known
-        parent = found.pop("parent", None)
-        cited = parent or found.get("source")
+        parents = [found.pop("parent")] if "parent" in found else []
+        others = (state.source_keys.get(key) for key in self.also)
+        parents += [other for other in others if other]
+        cited = parents or ([found["source"]] if "source" in found else [])
         return Candidate(
             self.op,
             self.actor,
             {**self.payload, **found},
-            trace={"parent": [parent]} if parent else None,
-            relations=[{"type": "cites", "targetId": cited}] if cited else None,
+            trace={"parent": parents} if parents else None,
+            relations=[{"type": "cites", "targetId": target} for target in cited] or None,
             source_key=self.key,
         )
 
@@ -282,7 +289,7 @@ class Planner:
             {"kind": "evidence", "tags": list(TAGS)},
             counts,
             parent=self._sources[deal.offer_id],
-        )
+        )._replace(also=tuple(key_of(run) for run in runs_named(deal)))
         yield shown
         self._evidence[deal.offer_id] = shown.key
         self._waiting.add(deal.offer_id)

@@ -114,12 +114,17 @@ def _spent(run: Run, but: Deal) -> dict[str, str]:
     for deal in run.deals.values():
         if deal is but or deal.offer is None or deal.verdict is None or deal.verdict.result != "pass":
             continue
-        assert deal.disclosure is not None
-        for item in deal.offer.obligation.checklist:
-            named = artifact_of(item, deal.disclosure.artifacts) if item["predicate"] == "done_receipt" else None
-            if isinstance(named, dict) and is_run(named.get("run")):
-                spent[named["run"]] = deal.offer_id
+        spent.update(dict.fromkeys(runs_named(deal), deal.offer_id))
     return spent
+
+
+def runs_named(deal: Deal) -> list[str]:
+    """Return the runs whose receipts a deal's disclosure shows, each once."""
+    if deal.offer is None or deal.disclosure is None:
+        return []
+    items = [item for item in deal.offer.obligation.checklist if item["predicate"] == "done_receipt"]
+    shown = [artifact_of(item, deal.disclosure.artifacts) for item in items]
+    return list(dict.fromkeys(one["run"] for one in shown if isinstance(one, dict) and is_run(one.get("run"))))
 
 
 def find_judgeable(run: Run, offer_id: str | None) -> Deal:
