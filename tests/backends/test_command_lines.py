@@ -262,6 +262,13 @@ def test_stderr_never_makes_a_failure_retryable(tmp_path: Path) -> None:
         )
 
 
+def test_an_older_program_tells_which_flag_it_lacks(tmp_path: Path) -> None:
+    said = "error: unexpected argument '--ephemeral' found\n\nUsage: codex exec [OPTIONS]\n\nFor more, try '--help'."
+    answer = codex_says(tmp_path, f"print({said!r}, file=sys.stderr); sys.exit(2)")
+    assert answer.failure is not None
+    assert answer.failure.message.endswith("ended with exit 2: error: unexpected argument '--ephemeral' found")
+
+
 @pytest.mark.parametrize(
     ("code", "failure"),
     [

@@ -8,6 +8,7 @@ import subprocess
 import sys
 import threading
 import time
+import types
 from pathlib import Path
 
 import pytest
@@ -161,15 +162,19 @@ def test_it_gets_the_environment_it_is_given_and_a_session_of_its_own(tmp_path: 
 
 
 def test_an_interruption_leaves_nothing_running(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def interrupted(seconds: float) -> None:
-        if (tmp_path / "pid").exists() and (tmp_path / "pid").read_text():
-            raise KeyboardInterrupt
+    written, real, interrupted = tmp_path / "pid", time.sleep, threading.Event()
 
-    monkeypatch.setattr("troth.backends.supervise.time.sleep", interrupted)
+    def sleep(seconds: float) -> None:
+        if not interrupted.is_set() and written.exists() and written.read_text():
+            interrupted.set()
+            raise KeyboardInterrupt
+        real(seconds)
+
+    monkeypatch.setattr("troth.backends.supervise.time", types.SimpleNamespace(monotonic=time.monotonic, sleep=sleep))
     code = "import os, time\nopen(os.environ['PLACE'] + '/pid', 'w').write(str(os.getpid()))\ntime.sleep(60)"
     with pytest.raises(KeyboardInterrupt):
         run(code, tmp_path)
-    assert_gone(int((tmp_path / "pid").read_text()))
+    assert_gone(int(written.read_text()))
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGINT])

@@ -212,11 +212,12 @@ def not_completed(done: Supervised) -> Failure | None:
 
 
 def last_words(done: Supervised) -> str:
-    """Return how a program ended badly, with the last line of its error output made harmless; it classifies nothing."""
+    """Return how a program ended badly, with its last line about an error made harmless; that classifies nothing."""
     status = done.exit or 0
     ended = f"was ended by signal {-status}" if status < 0 else f"ended with exit {status}"
-    lines = [line.strip() for line in heard(done.stderr.decode("utf-8", "replace")).splitlines()]
-    said = next((line for line in reversed(lines) if line), "")
+    lines = [line.strip() for line in heard(done.stderr.decode("utf-8", "replace")).splitlines() if line.strip()]
+    errors = [line for line in lines if line.lower().startswith("error")]
+    said = (errors or lines or [""])[-1]
     return f"the reviewer's program {ended}" + (f": {printable(said, _LAST_WORDS)}" if said else "")
 
 
