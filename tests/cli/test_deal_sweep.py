@@ -72,6 +72,12 @@ def test_the_example_is_a_configuration_that_is_read(config):
     assert json.loads(sweep("example.toml", "--json").out)["deals"] == 16 * 2 * 3
 
 
+def test_the_schema_is_one_object(config):
+    told = sweep("--schema")
+    assert told.exit == 0
+    assert json.loads(told.out)["title"] == "A sweep of simulated deals"
+
+
 def test_a_chunk_that_was_spoilt_is_told(config, monkeypatch):
     from troth.lab import sweeping
 

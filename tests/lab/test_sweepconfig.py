@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import re
+import tomllib
 
 import hypothesis.strategies as st
+import jsonschema_rs
 import pytest
 from hypothesis import given, settings
 
@@ -12,7 +14,7 @@ from troth.core.errors import Refused
 from troth.lab.agents import AGENTS
 from troth.lab.checkers import CHECKERS
 from troth.lab.counterparties import COUNTERPARTIES
-from troth.lab.sweepconfig import EXAMPLE, MAX_FILE_BYTES, read_sweep
+from troth.lab.sweepconfig import EXAMPLE, MAX_FILE_BYTES, json_schema, read_sweep
 
 SMALL = """\
 name = "small"
@@ -40,6 +42,17 @@ def test_what_is_left_out_is_filled_in_and_comments_change_nothing():
 
 
 ITEM = 'id = "x", predicate = "p"'
+
+
+def test_the_schema_takes_what_is_read_and_no_other_key():
+    checker = jsonschema_rs.validator_for(json_schema())
+    for text in (EXAMPLE, SMALL):
+        assert checker.is_valid(tomllib.loads(text))
+    for text in (SMALL.replace("deals", "deels"), SMALL.replace("deals = 4", "deals = 0"), SMALL + "amout = 1\n"):
+        assert not checker.is_valid(tomllib.loads(text))
+        with pytest.raises(Refused):
+            read_sweep(text.encode())
+
 
 BAD = [
     ("not TOML", SMALL.replace("[[offers]]", "[[offers]"), "E_SWEEP_CONFIG", 5, None),

@@ -402,3 +402,24 @@ def test_a_cluster_that_is_not_there_is_refused(sweep, tmp_path, monkeypatch):
             run(sweep, tmp_path / "out", Workers(2, address))
         assert refused.value.code == "E_SWEEP_CLUSTER"
         assert refused.value.remedy
+
+
+@pytest.mark.slow
+def test_a_cluster_that_runs_already_is_named_by_its_address(sweep, whole, tmp_path, monkeypatch):
+    import logging
+
+    import distributed
+
+    from troth.lab import workers
+
+    with distributed.LocalCluster(
+        n_workers=1, threads_per_worker=1, host="127.0.0.1", dashboard_address=None, silence_logs=logging.CRITICAL
+    ) as cluster:
+        address = cluster.scheduler_address
+        run(sweep, tmp_path / "out", Workers(1, address))
+        assert files(tmp_path / "out") == files(whole)
+        monkeypatch.setattr(workers, "__version__", "0.0.0")
+        with pytest.raises(Refused) as refused:
+            run(sweep, tmp_path / "other", Workers(1, address))
+    assert refused.value.code == "E_SWEEP_CLUSTER"
+    assert "not 0.0.0" in refused.value.message

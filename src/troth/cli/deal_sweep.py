@@ -27,9 +27,16 @@ _SHOWN: Final = 40
 )
 @click.option("--cluster", metavar="ADDRESS", help="A Dask scheduler, or local to start one here.")
 @click.option("--example", is_flag=True, help="Print a configuration that runs, every key explained.")
+@click.option("--schema", is_flag=True, help="Print the JSON Schema of a configuration, for editors.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object: where, how many, the digest.")
 def sweep_cmd(  # noqa: PLR0917 - click calls it by name
-    config: Path | None, out: Path | None, jobs: int | None, cluster: str | None, example: bool, as_json: bool
+    config: Path | None,
+    out: Path | None,
+    jobs: int | None,
+    cluster: str | None,
+    example: bool,
+    schema: bool,
+    as_json: bool,
 ) -> int:
     """Play every combination of a configuration's policies, offers, noise and seeds (experimental, non-transfer).
 
@@ -40,10 +47,13 @@ def sweep_cmd(  # noqa: PLR0917 - click calls it by name
 
     Example: troth deal sweep --example > sweep.toml && troth deal sweep sweep.toml --jobs 2
     """
-    from troth.lab.sweepconfig import EXAMPLE, MAX_FILE_BYTES, read_sweep
+    from troth.lab.sweepconfig import EXAMPLE, MAX_FILE_BYTES, json_schema, read_sweep
 
     if example:
         say(EXAMPLE, end="")
+        return 0
+    if schema:
+        emit_json(json_schema())
         return 0
     if config is None:
         raise Refused("E_USAGE", "no configuration was named", remedy="`troth deal sweep --example` prints one.")

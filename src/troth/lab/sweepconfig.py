@@ -96,7 +96,7 @@ class SweepConfig(_Strict, frozen=True, kw_only=True):
     seeds: Annotated[tuple[Seed, ...], Meta(min_length=1, max_length=1_000_000)] | SeedRange = (0,)
     deals: Annotated[int, Meta(ge=1, le=MAX_DEALS)]
     series: Annotated[int, Meta(ge=1, le=100_000)] = 1
-    chunk: Annotated[int, Meta(ge=1, le=200_000)] = 20_000
+    chunk: Annotated[int, Meta(ge=1, le=200_000)] = 10_000
     budget: Annotated[int, Meta(ge=1, le=100_000)] = BUDGET
     clocks: ClocksConfig = ClocksConfig()
 
@@ -360,6 +360,12 @@ class _Lines:
                 return None
             path = path[:cut]
         return self._found[path]
+
+
+def json_schema() -> dict[str, Any]:
+    """Return the JSON Schema of a configuration, for editors; what no schema tells is refused by :func:`read_sweep`."""
+    made = msgspec.json.schema(SweepConfig)
+    return {"$schema": "https://json-schema.org/draft/2020-12/schema", "title": "A sweep of simulated deals", **made}
 
 
 EXAMPLE: Final = """\
