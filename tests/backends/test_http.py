@@ -154,6 +154,14 @@ def test_statuses(make: type[HttpBackend], status: str, code: str) -> None:
 
 
 @BOTH
+def test_of_an_error_no_more_is_read_than_may_be_of_use(make: type[HttpBackend]) -> None:
+    answer = ask(make, Reviewer("big_error"))
+    assert answer.failure is not None
+    assert answer.failure.code == "backend_error"
+    assert answer.received < 4 * wire.MOST_ERROR
+
+
+@BOTH
 def test_a_redirect_is_not_followed(make: type[HttpBackend]) -> None:
     reviewer = Reviewer("redirect")
     answer = ask(make, reviewer)
@@ -164,8 +172,9 @@ def test_a_redirect_is_not_followed(make: type[HttpBackend]) -> None:
 
 
 INVALID = {
-    "wrong_type": "event-stream", "gzip": "compressed", "flood": "longer than", "flood_text": "longer than",
-    "break_off": "broke off", "broken_json": "broke off", "no_end": "before it was complete",
+    "wrong_type": "event-stream", "gzip": "compressed", "flood": "longer than", "flood_lines": "longer than",
+    "flood_comments": "longer than", "flood_text": "longer than", "break_off": "broke off",
+    "broken_json": "broke off", "no_end": "before it was complete",
 }  # fmt: skip
 
 
@@ -182,6 +191,27 @@ def test_what_is_no_answer(make: type[HttpBackend], fault: str, words: str) -> N
     assert answer.received <= wire.MOST_RECEIVED + (1 << 17)
     assert answer.any_byte
     assert len(reviewer.asked) == 1
+
+
+@pytest.mark.parametrize("end", [b"\n\n", b"\r\n\r\n", b"\r\r"])
+@pytest.mark.parametrize("cut", [1, 7, 4096])
+def test_an_event_ends_at_an_empty_line_wherever_the_pieces_end(end: bytes, cut: int) -> None:
+    event = b"data: " + b"x" * 30 + end
+    data = event * (3 * wire.MOST_LINES)
+
+    def through(whole: bytes) -> tuple[bytes, bool]:
+        watch = wire.Watch(lambda: 0.0)
+        pieces = (whole[start : start + cut] for start in range(0, len(whole), cut))
+        passed = []
+        try:
+            passed += wire._Body(pieces, watch)
+        except wire.Stopped:
+            pass
+        return b"".join(passed), watch.over
+
+    assert through(data) == (data, False)
+    assert through(b"data: x\n" * (wire.MOST_LINES + 1))[1]
+    assert through(data + b"data: x\r\n" * wire.MOST_LINES)[1]
 
 
 @BOTH

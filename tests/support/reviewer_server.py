@@ -154,6 +154,8 @@ class _Handler(BaseHTTPRequestHandler):
             self._head({"Content-Encoding": "gzip"})
             self._chunk(b"\x1f\x8b")
             seen.let_go.wait(30)  # whoever goes on reading waits
+        elif what == "big_error":
+            self._whole(400, b"x" * 50_000_000)
         elif what == "error_hang":
             self.send_response(401)
             self.send_header("Content-Length", "1000")
@@ -174,6 +176,11 @@ class _Handler(BaseHTTPRequestHandler):
             self._chunk(b"data: ")
             for _ in range(800):
                 self._chunk(b"x" * 65_536)
+            return
+        if what in ("flood_lines", "flood_comments"):  # 50 MB of comments, which are no message
+            end = b"\n" if what == "flood_lines" else b"\n\n"
+            for _ in range(800):
+                self._chunk((b":" + b"x" * 8190 + end) * 8)
             return
         if what == "flood_text":  # 50 MB of message
             pieces: Iterator[str] = iter(["x" * 65_536] * 800)

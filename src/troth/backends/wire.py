@@ -35,12 +35,16 @@ MOST_RECEIVED: Final = 16_000_000
 MOST_ERROR: Final = 65_536
 """Largest body read of an answer that is an error, in bytes."""
 
-MOST_LINE: Final = 4_000_000
-"""Longest line of an answer read, in bytes: one event that holds the largest message, its escapes included."""
+MOST_EVENT: Final = 4_000_000
+"""Largest event of an answer read, in bytes: one that holds the largest message, its escapes included."""
+
+MOST_LINES: Final = 1000
+"""Most lines of one event read; services write two or three."""
 
 EVENT_STREAM: Final = "text/event-stream"
 
 _PIECE: Final = 65_536
+_EMPTY_LINE: Final = re.compile(rb"\n\r?\n|\r\r")
 _JOIN_SECONDS: Final = 1.0
 _ID: Final = re.compile(r"[A-Za-z0-9._:-]{1,200}\Z")
 
@@ -185,21 +189,37 @@ def _is_here(stream: httpcore2.NetworkStream) -> bool:
     return isinstance(peer, tuple) and ipaddress.ip_address(peer[0]).is_loopback
 
 
+def _line_ends(data: bytes) -> int:
+    return data.count(b"\n") + data.count(b"\r")
+
+
 class _Body(httpx2.SyncByteStream):
-    """The body of an answer, no line of it longer than is read: the clients gather a line before they look at it."""
+    """The body of an answer, no event of it longer than is read.
+
+    The clients gather an event before they look at it, one of them by copying all of it for every further line.
+    """
 
     def __init__(self, inner: Any, watch: Watch) -> None:
         self._inner = inner
         self._watch = watch
 
     def __iter__(self) -> Iterator[bytes]:
-        line = 0
+        size = lines = 0
+        tail = b""
         for piece in self._inner:
-            cut = piece.rfind(b"\n")
-            line = line + len(piece) if cut < 0 else len(piece) - cut - 1
-            if line > MOST_LINE:
-                self._watch.over = True
-                raise Stopped
+            # An empty line, which ends an event, may lie across pieces; what lies before this one is counted already.
+            held = tail + piece
+            size -= len(tail)
+            lines -= _line_ends(tail)
+            for number, part in enumerate(_EMPTY_LINE.split(held)):
+                if number:
+                    size = lines = 0
+                size += len(part)
+                lines += _line_ends(part)
+                if size > MOST_EVENT or lines > MOST_LINES:
+                    self._watch.over = True
+                    raise Stopped
+            tail = held[-2:]
             yield piece
 
     def close(self) -> None:
