@@ -250,6 +250,27 @@ def test_another_reviews_response_is_refused(tmp_path: Path) -> None:
     assert viewing.standing(second.folder).exit_code == 3
 
 
+@pytest.mark.parametrize("name", ["response.json", "raw/answer-001-1", "calls.jsonl", "events.jsonl"])
+def test_a_finding_that_somebody_took_out_is_missed(tmp_path: Path, name: str) -> None:
+    session = started(tmp_path, Reviewer(response(finding(1), finding(2, "There is no invoice."))))
+    checkable(session, "F001")
+    data = session.folder.read(name)
+    if name == "response.json":
+        value = json.loads(data)
+        value["findings"].pop()
+        data = json.dumps(value).encode()
+    elif name == "events.jsonl":
+        data = b"".join(line for line in data.splitlines(keepends=True) if b'"F002"' not in line)
+        data = data.replace(b'"label":"checkable"', b'"label":"doubtful"')
+    else:
+        data = data.replace(b"There is no invoice.", b"Nothing is wrong...") if name[0] == "r" else data[:-80] + b"\n"
+    session.folder.write(name, data)
+    with pytest.raises(Refused) as caught:
+        opened(session)
+    assert caught.value.code in ("E_REVIEW_UNREADABLE", "E_REVIEW_BASIS", "E_REVIEW_RECORD")
+    assert viewing.standing(session.folder).exit_code == 3
+
+
 def test_a_withdrawal_ends_it(tmp_path: Path) -> None:
     reviewer = Reviewer(response(finding(1)), reply("F001", "withdraw"))
     session = rebutted(contested(started(tmp_path, reviewer)), reviewer)

@@ -250,6 +250,50 @@ def test_several_files_and_standard_input(tmp_path: Path) -> None:
     assert (link.exit, "symbolic link" in link.err) == (2, True)
 
 
+def test_what_is_not_to_be_kept_is_not(tmp_path: Path) -> None:
+    desk = Desk(tmp_path, THREE)
+    before = sorted(path for path in tmp_path.rglob("*") if "metrics" not in path.name)
+    told = desk.start(*APPROVE, "--no-record", "--json")
+    assert (told.exit, told.json["recorded"], told.json["success"]) == (3, False, False)
+    assert [entry["id"] for entry in told.json["document"]["findings"]] == ["F001", "F002", "F003"]
+    raw = desk.start(*APPROVE, "--raw", "--json")
+    assert (raw.exit, set(raw.json["document"])) == (3, {"unverified", "findings"})
+    assert "UNVERIFIED findings of a reviewer, no review." in desk.start(*APPROVE, "--raw").out
+    assert desk.start("--raw").exit == 2  # without consent nothing leaves either
+    desk.script(says(response()))
+    assert desk.start(*APPROVE, "--no-record").exit == 3
+    desk.script({"failure": "timeout"})
+    assert "failed: timeout" in desk.start(*APPROVE, "--no-record").out
+    after = sorted(path for path in tmp_path.rglob("*") if "metrics" not in path.name)
+    assert set(after) - set(before) <= {
+        tmp_path / "home" / name for name in (".local", ".local/state", ".local/state/troth")
+    }
+
+
+def test_a_self_review_is_what_it_is(tmp_path: Path) -> None:
+    desk = Desk(tmp_path)
+    own = desk.work / "own.json"
+    own.write_text(json.dumps(response(finding(1))))
+    words = ("review", "start", "memo.md", "--kind", "decision", "--self-review", "own.json", "--json")
+    refused = desk(*words)
+    assert (refused.exit, refused.json["error"]["code"]) == (2, "E_SELF_REVIEW")
+    # Claude on a surface that can start no program, on a machine without any reviewer.
+    desk.env |= {"CLAUDE_SURFACE": "chat", "PATH": str(tmp_path / "nothing"), "OPENAI_API_KEY": "",
+                 "ANTHROPIC_API_KEY": ""}  # fmt: skip
+    code = desk(*words[:4], "code", *words[5:])
+    assert (code.exit, code.json["error"]["code"]) == (2, "E_SELF_REVIEW")
+    made = desk(*words)
+    assert made.exit == 3, made.out
+    assert made.json["independence"]["tier"] == "self_review"
+    assert made.json["independence"]["notices"][0].startswith("SELF-REVIEW")
+    assert made.json["backend"]["kind"] == "self"
+    assert "SELF-REVIEW" in desk("review", "status").out
+    desk.ok("triage", "F001", "checkable")
+    desk.ok("contest", "F001", "--position", "No.", "--unverifiable", "Nothing can.")
+    nobody = desk("review", "rebut", "F001", "--json")
+    assert (nobody.exit, nobody.json["error"]["code"]) == (2, "E_SELF_REVIEW")
+
+
 def test_a_command_killed_while_it_waits_is_taken_up(tmp_path: Path) -> None:
     desk = Desk(tmp_path, {**THREE, "delay": 60})
     words = [sys.executable, "-m", "troth", "review", "start", "memo.md", "--kind", "decision", "--backend",

@@ -11,6 +11,7 @@ import click
 from troth.cli.answer import coloured, emit_json, note, printable, say
 from troth.cli.options import json_option
 from troth.cli.review_common import actor_at, held, place_option, reviews_at, tell_finding, tell_standing
+from troth.core.errors import Refused
 
 if TYPE_CHECKING:
     from troth.airlock.reviewing.session import Limits, Session
@@ -51,6 +52,14 @@ def _approve_option(command: Any) -> Any:
 @click.option("--id", "wanted", metavar="ID", help="The review's id. Default: after the first file.")
 @click.option("--rules", is_flag=True, help="Let codex follow rules that the repository holds.")
 @click.option("--dry-run", is_flag=True, help="Show what would be sent, where to, and whether it may; send nothing.")
+@click.option("--no-record", "unrecorded", is_flag=True, help="Tell the answer and keep nothing of it.")
+@click.option("--raw", is_flag=True, help="Tell the findings alone, unverified, and keep nothing.")
+@click.option(
+    "--self-review",
+    "own",
+    metavar="FILE",
+    help="The host's own review of its own work. Only where no reviewer can be had, and never of code.",
+)
 @_approve_option
 @click.option("--as", "--actor", "actor", metavar="ACTOR", help="Who has it reviewed. Default: as everywhere.")
 @place_option
@@ -64,6 +73,9 @@ def start_cmd(
     wanted: str | None,
     rules: bool,
     dry_run: bool,
+    unrecorded: bool,
+    raw: bool,
+    own: str | None,
     approved: tuple[str, ...],
     actor: str | None,
     store: str | None,
@@ -87,36 +99,80 @@ def start_cmd(
     stdin = _stdin() if STDIN in artifact else None
     members = gather(artifact, root, stdin)
     reviewed = running.artifact_of(members, kind)
-    reviewer = reaching.reach(backend, os.environ, rules=rules)
+    if own is not None and (backend is not None or unrecorded):
+        raise Refused("E_USAGE", "--self-review goes with neither --backend nor --no-record")
+    reviewer = (
+        reaching.reach(backend, os.environ, rules=rules) if own is None else reaching.reach_self(own, kind, os.environ)
+    )
     instruction = reaching.instruction_for(kind, lens)
     key = reviewer.backend.endpoint
     manifest = reaching.review_manifest(key, reviewed, instruction)
     suspected = reaching.warnings(reviewed, lens)
-    _show(manifest, suspected, reviewer.independence, as_json=as_json)
+    if own is None:
+        _show(manifest, suspected, reviewer.independence, as_json=as_json)
     if dry_run:
         return _dry(manifest, suspected, reviewer, approved, as_json)
-    allowed = reaching.require_consent(key, approved, os.environ)
-    session = running.set_up(
-        reviews,
-        running.Wanted(
-            members=members, kind=kind, backend=reviewer.described(), instruction=instruction, actor=who, id=wanted,
-            lens=lens, model=given["model"], effort=given["effort"], speed=given["speed"], limits=_limits(given),
-            root=reaching.workspace_root(root), independence=reviewer.independence, consent=allowed.as_json(),
-            manifest={**manifest.as_json(), "suspected_secrets": [each.as_json() for each in suspected]},
-        ),
+    allowed = (
+        reaching.require_consent(key, approved, os.environ).as_json() if own is None else dict(reaching.NOTHING_LEAVES)
+    )
+    asked = running.Wanted(
+        members=members, kind=kind, backend=reviewer.described(), instruction=instruction, actor=who, id=wanted,
+        lens=lens, model=given["model"], effort=given["effort"], speed=given["speed"], limits=_limits(given),
+        root=reaching.workspace_root(root), independence=reviewer.independence, consent=allowed,
+        manifest={**manifest.as_json(), "suspected_secrets": [each.as_json() for each in suspected]},
     )  # fmt: skip
+    if unrecorded or raw:
+        return _unrecorded(asked, reviewer.backend, raw=raw, as_json=as_json)
+    session = running.set_up(reviews, asked)
     with session.folder.exclusively():
         _waiting(session)
         running.send_review(session, reviewer.backend, reaching.metered(session))
         standing = viewing.standing(session.folder)
         first = viewing.next_finding(session) if session.run is not None else None
     if as_json:
-        emit_json({**standing.as_json(), "manifest": manifest.as_json(), "consent": allowed.as_json(),
+        emit_json({**standing.as_json(), "manifest": manifest.as_json(), "consent": allowed,
                    "warnings": [each.as_json() for each in suspected], "next_finding": first})  # fmt: skip
     else:
         say()
         tell_standing(standing)
     return standing.exit_code
+
+
+def _unrecorded(asked: Any, backend: Any, *, raw: bool, as_json: bool) -> int:
+    """Ask and tell the answer, and keep nothing of it. It is never a success: nothing of it is reconciled."""
+    from troth.airlock.reviewing.unrecorded import ask_unrecorded
+
+    told = ask_unrecorded(asked, backend)
+    document = told.document
+    if raw and document is not None:
+        document = {"unverified": True, "findings": document["findings"]}
+    if as_json:
+        emit_json({"recorded": False, "success": False, "raw": raw, "document": document,
+                   "failure": dict(told.failure) if told.failure else None,
+                   "unresolved": list(told.unresolved)})  # fmt: skip
+        return 3
+    say()
+    if told.failure is not None:
+        say(f"{coloured('failed', 'red')}: {told.failure['code']}: {printable(told.failure['message'], 1000)}")
+        return 3
+    say(coloured("UNVERIFIED findings of a reviewer, no review." if raw else "Nothing of this is kept or reconciled.",
+                 "yellow"))  # fmt: skip
+    _tell_document(told, raw=raw)
+    return 3
+
+
+def _tell_document(told: Any, *, raw: bool) -> None:
+    from troth.cli.review_documents import shown_text
+
+    document = told.document
+    if not raw:
+        say(f"assessment  {document['assessment'].replace('_', ' ')}: {shown_text(document['summary'])}")
+    for finding in document["findings"]:
+        say(f"{finding['id']}  {finding['severity']}, confidence {finding['confidence']}: "
+            f"{shown_text(finding['claim'])}")  # fmt: skip
+        say(f"  recommended: {shown_text(finding['recommendation'])}")
+    for place in told.unresolved:
+        say(coloured(f"points nowhere: {printable(place)}", "red"))
 
 
 def _stdin() -> bytes:

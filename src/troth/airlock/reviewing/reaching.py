@@ -7,25 +7,26 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from troth.airlock.reviewers import consent_store, metrics, settings
+from troth.airlock.reviewers import consent_store, metrics, settings, survey
 from troth.airlock.reviewing.session import Session, Setup
 from troth.backends.asking import Asked, ask
 from troth.backends.consent import Consent, consent, denied
-from troth.backends.independence import Candidate, choose, detect, notices, tier_of
+from troth.backends.independence import detect, notices, self_review, tier_of
 from troth.backends.instruction import compose, compose_rebuttal
 from troth.backends.manifest import Manifest, manifest
 from troth.backends.metrics import row_of
 from troth.backends.opening import open_backend
-from troth.backends.protocol import Backend, Request
+from troth.backends.protocol import MOST_MESSAGE, Answer, Backend, Kind, Request
 from troth.backends.secrets import Suspicion, suspicions
 from troth.core.errors import Refused
 from troth.review import schemas
 from troth.review.artifact import Artifact
+from troth.stores.durable import read_regular
 from troth.stores.workspace import absolute
 
 SCRIPTED: Final = "scripted:"
-AUTOMATIC: Final = ("codex", "claude")
-"""The reviewers among which one is chosen when none is named."""
+SELF: Final = "self"
+"""The name under which a host's own review is kept."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +41,8 @@ class Reviewer:
         """Return what a run keeps of it."""
         backend = self.backend
         return {
-            "asked": self.asked, "name": backend.name, "kind": backend.kind, "endpoint": backend.endpoint,
+            "asked": self.asked, "name": backend.name, "kind": SELF if backend.name == SELF else backend.kind,
+            "endpoint": backend.endpoint,
             "provider": backend.provider, "sandboxed": backend.sandboxed,
         }  # fmt: skip
 
@@ -51,25 +53,71 @@ def reach(named: str | None, environment: Mapping[str, str], *, rules: bool = Fa
     Raises:
         Refused: ``E_BACKEND_UNUSABLE`` when it, or every one, lacks something; and why a name or an address is none.
     """
-    providers = settings().providers
-    host = detect(environment)
     if named is None:
-        opened = {name: open_backend(name, around=environment, providers=providers) for name in AUTOMATIC}
-        candidates = [
-            Candidate(name, each.kind, each.provider, each.sandboxed, each.usable()) for name, each in opened.items()
-        ]
-        best = choose(candidates, host)
-        if best is None:
-            lacks = "; ".join(f"{one.name}: {one.missing}" for one in candidates)
-            raise Refused("E_BACKEND_UNUSABLE", f"no reviewer is usable ({lacks})", remedy="Name one with --backend.")
-        named = best.name
+        named = _chosen(environment)
     elif named.startswith(SCRIPTED) and len(named) > len(SCRIPTED):
         named = SCRIPTED + str(absolute(Path(named.removeprefix(SCRIPTED))))
-    backend = open_backend(named, around=environment, providers=providers, rules=rules)
+    backend = open_backend(named, around=environment, providers=settings().providers, rules=rules)
     if (missing := backend.usable()) is not None:
         raise Refused("E_BACKEND_UNUSABLE", f"the reviewer {backend.name} is not usable: {missing}")
+    host = detect(environment)
     tier = tier_of(host, backend.provider)
     return Reviewer(named, backend, {**host.as_json(), "tier": tier, "notices": list(notices(tier, host))})
+
+
+def _chosen(environment: Mapping[str, str]) -> str:
+    found = survey((), environment)
+    if found.chosen is None:
+        lacks = "; ".join(f"{one.named}: {one.missing}" for one in found.known)
+        alone = found.alone and found.self_review is None
+        raise Refused(
+            "E_BACKEND_UNUSABLE",
+            f"no reviewer is usable ({lacks})",
+            remedy="Set one up, or name one with --backend."
+            + (
+                " Where none can be had, --self-review FILE keeps the host's own review as what it is." if alone else ""
+            ),
+        )
+    return found.chosen
+
+
+@dataclass(frozen=True, slots=True)
+class OwnReview:
+    """The host's own review of its own work, from a file: a backend that sends nothing anywhere."""
+
+    path: Path
+    name: str = SELF
+    kind: Kind = "scripted"
+    endpoint: str = SELF
+    provider: str | None = None
+    sandboxed: bool = False
+
+    def usable(self) -> str | None:
+        """Return ``None``: the file is there or is not."""
+        return None
+
+    def ask(self, request: Request) -> Answer:
+        """Return what the file holds."""
+        text = read_regular(self.path, MOST_MESSAGE, "E_REVIEW_MISSING", "the host's own review")
+        return Answer(
+            text=text, failure=None, end="completed", model=None, model_basis="backend_default", sent=0,
+            received=len(text), tokens=0, seconds=0.0, attempts=1, any_byte=True, request_id=None,
+        )  # fmt: skip
+
+
+def reach_self(path: str, kind: str, environment: Mapping[str, str]) -> Reviewer:
+    """Return the host's own review as a reviewer of the lowest tier, its notice first (§10).
+
+    Raises:
+        Refused: ``E_SELF_REVIEW`` where a reviewer is usable, for code, and where it is not positively known that none
+            can be started.
+    """
+    host = detect(environment)
+    able = [one.named for one in survey((), environment).known if one.missing is None]
+    told = self_review(environment, host, kind, able)
+    backend = OwnReview(absolute(Path(path)))
+    return Reviewer(f"{SELF}:{backend.path}", backend,
+                    {**host.as_json(), "tier": "self_review", "notices": list(told)})  # fmt: skip
 
 
 def reach_again(setup: Setup, environment: Mapping[str, str]) -> Backend:
@@ -78,6 +126,11 @@ def reach_again(setup: Setup, environment: Mapping[str, str]) -> Backend:
     Raises:
         Refused: as :func:`reach`; ``E_BACKEND_UNUSABLE`` when it would be asked elsewhere now.
     """
+    if setup.backend["name"] == SELF:
+        raise Refused(
+            "E_SELF_REVIEW", "the host reviewed its own work: there is nobody to ask",
+            remedy="Escalate what you cannot settle: troth review escalate",
+        )  # fmt: skip
     again = reach(setup.backend["asked"], environment)
     if again.backend.endpoint != setup.backend["endpoint"]:
         raise Refused(
@@ -141,6 +194,10 @@ def require_consent(key: str, approved: Iterable[str], environment: Mapping[str,
     return found
 
 
+NOTHING_LEAVES: Final = {"key": SELF, "basis": "none", "reason": "nothing leaves: the host reviewed its own work"}
+"""The consent of a self-review."""
+
+
 def approvals(setup: Setup, approved: Iterable[str]) -> list[str]:
     """Return the keys approved for a run: now, and when it was set up."""
     before = setup.consent
@@ -154,6 +211,8 @@ def metered(session: Session, *, rebuttal: bool = False) -> Callable[..., Asked]
         at = session.now()
         asked = ask(backend, request, **given)
         document = asked.document or {}
+        if backend.name == SELF:
+            return asked
         metrics().record(row_of(
             at=at, backend=backend.name, endpoint=backend.endpoint, request=request, answer=asked.answer,
             payload_sha256=session.artifact.digest,

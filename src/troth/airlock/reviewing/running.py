@@ -265,24 +265,54 @@ class Taken:
     report: Report
     supplied: Mapping[str, Any]
 
+    @property
+    def unresolved(self) -> tuple[str, ...]:
+        """The paths of the evidence whose anchor resolves nowhere ([D8])."""
+        return tuple(sorted({violation.path.partition(".anchor")[0] for violation in self.report.violations}))
+
 
 def taken(session: Session, document: Mapping[str, Any], answer: Mapping[str, Any] | None = None) -> Taken | str:
+    """Return a reviewer's document stamped for its run, as :func:`stamped` does."""
+    return stamped(
+        session.artifact, document, answer, review_id=session.id, kind=session.setup.kind,
+        backend=session.setup.backend["name"], created=session.setup.created,
+    )  # fmt: skip
+
+
+def stamped(
+    artifact: Artifact,
+    document: Mapping[str, Any],
+    answer: Mapping[str, Any] | None = None,
+    *,
+    review_id: str,
+    kind: str,
+    backend: str,
+    created: str,
+) -> Taken | str:
     """Return a reviewer's document stamped ([D4]), or a sentence that says which rule of L1 or L2 it breaks.
 
     The artifact's own words never get here: only what the reviewer answered is read.
+
+    Args:
+        artifact: what was reviewed.
+        document: what the reviewer answered.
+        answer: the account of the call, with ``model``, ``request_id`` and ``time``.
+        review_id: the run's id.
+        kind: the artifact's kind, as the operator chose it.
+        backend: the reviewer's name.
+        created: when the run was created, in the place of the answer's own time.
     """
     supplied = {str(name): document[name] for name in _STAMPED if name in document}
     told = answer or {}
-    producer = {"backend": session.setup.backend["name"]}
-    producer |= {name: told[name] for name in ("model", "request_id") if told.get(name)}
+    producer = {"backend": backend} | {name: told[name] for name in ("model", "request_id") if told.get(name)}
     value = {
         **document,
-        "review_id": session.id,
-        "artifact": {"kind": session.setup.kind, "revision": dict(session.setup.revision)},
+        "review_id": review_id,
+        "artifact": {"kind": kind, "revision": artifact.revision},
         "producer": producer,
-        "created_at": told.get("time", session.setup.created),
+        "created_at": told.get("time", created),
     }
-    report = validate(record_bytes(value), kind="response", artifact=session.artifact)
+    report = validate(record_bytes(value), kind="response", artifact=artifact)
     for violation in report.violations:
         if RULES[violation.rule].level != "L3":
             return told_of(violation)
@@ -338,11 +368,6 @@ def _verdict(found: Taken) -> dict[str, Any]:
     """Return the verdict that is kept: anchors that resolve nowhere make it invalid, and the review is kept ([D8])."""
     return {
         **found.report.as_json(),
-        "unresolved": sorted({_evidence_of(violation.path) for violation in found.report.violations}),
+        "unresolved": list(found.unresolved),
         "supplied": dict(found.supplied),
     }
-
-
-def _evidence_of(path: str) -> str:
-    """Return the path of the evidence that a violation within its anchor is about."""
-    return path.partition(".anchor")[0]

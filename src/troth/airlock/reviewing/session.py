@@ -135,8 +135,9 @@ class Session:
         """Open a run.
 
         Raises:
-            Refused: ``E_REVIEW_UNREADABLE``, ``artifact_unavailable`` when the snapshot changed, ``E_REVIEW_UNFIT`` and
-                the machine's codes when response or records were changed.
+            Refused: ``E_REVIEW_UNREADABLE`` (also for a response that is not what the reviewer answered),
+                ``artifact_unavailable`` when the snapshot changed, ``E_REVIEW_UNFIT`` and the machine's codes when
+                response or records were changed.
         """
         self.folder = folder
         self.clock = clock
@@ -149,6 +150,7 @@ class Session:
         self.run: Run | None = None
         if folder.has(RESPONSE):
             self.adopt(folder.read(RESPONSE))
+            self._check_response()
 
     def adopt(self, response: bytes) -> None:
         """Take the stored response and replay the records on it.
@@ -166,6 +168,21 @@ class Session:
         self.response = review
         run = begun(review, self.artifact, self.setup.limits.bounds)
         self.run = replay(run, read_records(self.folder.lines(EVENTS)))
+
+    def _check_response(self) -> None:
+        """Hold the stored response against the reviewer's own kept answer; what was merged of others has none."""
+        from troth.airlock.reviewing.running import heard, taken
+
+        last = next((call for call in reversed(self.calls) if call.purpose == "review"), None)
+        if last is None or last.answer is None or last.failure is not None:
+            return
+        found = taken(self, heard(self, last, "response"), last.answer)
+        if isinstance(found, str) or found.value != self.response:
+            raise Refused(
+                "E_REVIEW_UNREADABLE",
+                "the stored response is not what the reviewer answered",
+                place=Place(file=str(self.folder.path)),
+            )
 
     @property
     def id(self) -> str:
