@@ -2,7 +2,7 @@
 
 A complete deal: six messages built, each line read strictly, the offer's snapshot hashed, the checklist judged, the
 machine stepped, points booked, transcript and final record written. Prints the median of the rounds, and the same for
-the replay of lines that lie there already.
+the replay of lines that lie there already, and for deals that the laboratory's policies play.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from troth.deals.checker import judge
 from troth.deals.run import replay
 from troth.deals.transcript import entries, split_lines
 from troth.deals.writing import Scribe, offer_body
+from troth.lab.playing import Game, Setting
 
 GRANTS = ({"id": "non_punishment", "desc": "No penalty for honest disclosure in-sim"},)
 
@@ -49,7 +50,8 @@ def main() -> None:
     parser.add_argument("--deals", type=int, default=5000)
     parser.add_argument("--rounds", type=int, default=7)
     asked = parser.parse_args()
-    played, replayed = [], []
+    played, replayed, policies = [], [], []
+    game = Game(Setting())
     for _ in range(asked.rounds):
         start = time.process_time()
         done = [one_deal(number) for number in range(asked.deals)]
@@ -58,7 +60,14 @@ def main() -> None:
         for transcript, _record in done:
             replay(entries(split_lines(transcript)))
         replayed.append(asked.deals / (time.process_time() - start))
+        start = time.process_time()
+        for number in range(asked.deals):
+            one = game.play(1, number)
+            assert one.transcript()
+            assert one.final()
+        policies.append(asked.deals / (time.process_time() - start))
     print(f"complete deals a second, one core: {statistics.median(played):,.0f} (best {max(played):,.0f})")
+    print(f"played by policies a second, one core: {statistics.median(policies):,.0f} (best {max(policies):,.0f})")
     print(f"replayed deals a second, one core: {statistics.median(replayed):,.0f} (best {max(replayed):,.0f})")
 
 

@@ -10,7 +10,7 @@ import click
 
 from troth.cli.answer import coloured, emit_json, note, printable, say
 from troth.cli.deal_check import labelled, word
-from troth.cli.progress import Progress
+from troth.cli.progress import Countdown
 from troth.core.errors import Place, Refused
 
 if TYPE_CHECKING:
@@ -163,7 +163,7 @@ def report_cmd(folder: Path, quick: bool, as_json: bool) -> int:
     from troth.deals.codes import LABELS
     from troth.lab.folders import check, inferred
 
-    with Progress("playing again") as progress:
+    with Countdown("playing again", "deals") as progress:
         found = check(folder, again=not quick, progress=progress)
     left = sorted({one.version for one in found.runs if one.result is None})
     why = "not asked for" if quick else f"made by version {', '.join(printable(one, 40) for one in left)}"
@@ -198,7 +198,7 @@ def report_cmd(folder: Path, quick: bool, as_json: bool) -> int:
 def _played(suite: Suite, seed: int, runs: int | None) -> Result:
     from troth.lab.suites.playing import play_suite
 
-    with Progress(f"{suite.id}:") as progress:
+    with Countdown(f"playing {suite.id}", "deals") as progress:
         return play_suite(suite, seed, runs, progress)
 
 

@@ -262,18 +262,19 @@ class Run:
             return False
         self.line += 1
         self.now = at
-        if self._timers and self._timers[0][0] <= at:
+        timers = self._timers
+        if timers and timers[0][0] <= at:
             self.advance(at)
         # (2)
         known: bool | None = False
-        name = message.msg_id
-        if name in self._seen:
+        name, seen = message.msg_id, self._seen
+        if name in seen:
             known = self._repeated(name, form)
             if known is None:
                 self._log("duplicate_message")
                 return True
         else:
-            self._seen[name] = form if len(form) <= SHORT else hashlib.sha256(form).digest()
+            seen[name] = form if len(form) <= SHORT else hashlib.sha256(form).digest()
         named = message.offer_id
         deal = self.deals.get(named)
         # (4); what was read as an offer is in the channel, (3)

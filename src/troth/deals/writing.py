@@ -55,10 +55,12 @@ class Scribe:
             Refused: the step's instant has no writing.
         """
         self._count += 1
-        while self.run.is_used(f"msg_{self._count}"):
+        name = f"msg_{self._count}"
+        while self.run.is_used(name):
             self._count += 1
+            name = f"msg_{self._count}"
         message = {
-            "msg_id": f"msg_{self._count}",
+            "msg_id": name,
             "ts": instant_of(step),
             "from": sender,
             "to": RECIPIENTS.get(kind, "A"),
