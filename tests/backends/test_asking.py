@@ -177,6 +177,15 @@ def test_reported_tokens_count_before_estimates() -> None:
     assert tokens_of(replace(answer, sent=3, received=0)) == 0
 
 
+def test_notices_of_all_attempts_are_kept_once() -> None:
+    clock = Clock()
+    reviewer = Reviewer(clock, [b"no json", GOOD])
+    plain = reviewer.ask
+    reviewer.ask = lambda request: replace(plain(request), notices=("a", f"b{len(reviewer.asked)}"))  # type: ignore[method-assign] # for this test
+    came = ask(reviewer, REQUEST, clock=clock, sleep=clock.sleep)
+    assert came.answer.notices == ("a", "b1", "b2")
+
+
 def test_a_reply_is_asked_for_as_one() -> None:
     reply = {"finding_id": "F001", "decision": "withdraw", "position": "gone", "evidence": []}
     came, _ = asked(json.dumps(reply).encode(), wanted="rebuttal")

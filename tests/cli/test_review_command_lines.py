@@ -30,19 +30,27 @@ def review(folder: Path, name: str, *words: str, memo: str = MEMO) -> Answer:
     work = folder / "work"
     work.mkdir(exist_ok=True)
     (work / "memo.md").write_text(memo)
+    return call(
+        folder, "review", "start", "memo.md", "--kind", "document", "--backend", name, "--approve", ENDPOINTS[name],
+        "--json", *words,
+    )  # fmt: skip
+
+
+def call(folder: Path, *words: str) -> Answer:
+    """Run a command within this process."""
     env = {**around(folder / "bin", XDG_CONFIG_HOME="", XDG_STATE_HOME=""), "NO_COLOR": "1", "TROTH_ACTOR": "agent:a"}
     out, err = io.StringIO(), io.StringIO()
     with (
-        contextlib.chdir(work), mock.patch.dict(os.environ, env, clear=True), contextlib.redirect_stdout(out),
-        contextlib.redirect_stderr(err),
+        contextlib.chdir(folder / "work"), mock.patch.dict(os.environ, env, clear=True),
+        contextlib.redirect_stdout(out), contextlib.redirect_stderr(err),
     ):  # fmt: skip
-        status = main(
-            [
-                "review", "start", "memo.md", "--kind", "document", "--backend", name, "--approve", ENDPOINTS[name],
-                "--json", *words,
-            ]
-        )  # fmt: skip
+        status = main(list(words))
     return Answer(status, out.getvalue(), err.getvalue())
+
+
+def show(folder: Path) -> str:
+    """Return what is told of the last review."""
+    return call(folder, "review", "status").out
 
 
 @pytest.mark.parametrize("name", ENDPOINTS)
@@ -102,6 +110,29 @@ def test_the_twin_of_what_failed_approves(tmp_path: Path) -> None:
         with mock.patch.dict(BAD, {"is honest": "SAYS(GOOD)"}):
             bad(folder, name, "is honest")
         assert review(folder, name).exit == 0
+
+
+def test_what_left_the_group_is_told_of(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("troth.backends.supervise.REAP_SECONDS", 0.5)
+    escapes = """
+child = os.fork()
+if child == 0:
+    os.setsid()
+    here.joinpath("child").write_text(str(os.getpid()))
+    time.sleep(60)
+while not (here / "child").exists() or not (here / "child").read_text():
+    time.sleep(0.01)
+"""
+    stand_in(tmp_path / "bin", "codex", escapes + final_message(json.dumps(REVIEW)))
+    try:
+        assert review(tmp_path, "codex").exit == 0
+    finally:
+        os.kill(int((tmp_path / "bin/child").read_text()), signal.SIGKILL)
+    told = show(tmp_path)
+    assert "may still run" in told
+    stand_in(tmp_path / "bin", "codex", final_message(json.dumps(REVIEW)))
+    assert review(tmp_path, "codex").exit == 0
+    assert "may still run" not in show(tmp_path)
 
 
 @pytest.mark.parametrize("name", ENDPOINTS)

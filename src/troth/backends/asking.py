@@ -155,6 +155,7 @@ def _added(total: Answer | None, one: Answer, failure: Failure | None, seconds: 
         seconds=seconds,
         attempts=total.attempts + one.attempts,
         any_byte=total.any_byte or one.any_byte,
+        notices=tuple(dict.fromkeys((*total.notices, *one.notices))),
         model=one.model if one.model_basis == "resolved" or total.model_basis != "resolved" else total.model,
         model_basis="resolved" if total.model_basis == "resolved" else one.model_basis,
     )

@@ -32,6 +32,8 @@ PASSED_ON: Final = (
 """Variables that any reviewer's program inherits. A proxy carries the encrypted connection on and ends it nowhere, so
 the endpoint that was consented to is still the one that reads; keys and tokens of others are not among them."""
 
+ESCAPED: Final = "Something that the reviewer's program started left its process group, and may still run."
+
 _OFF: Final = ("", "0", "false", "off", "no")
 _LAST_WORDS: Final = 300
 _MOST_COUNT: Final = 1 << 40
@@ -257,6 +259,7 @@ def answer_of(
         attempts=1 if done else 0,
         any_byte=bool(done and done.received),
         request_id=request_id,
+        notices=(ESCAPED,) if done and done.held else (),
     )
 
 

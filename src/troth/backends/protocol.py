@@ -84,6 +84,7 @@ class Answer:
         attempts: how often the reviewer was asked.
         any_byte: whether anything at all came back.
         request_id: the backend's own id of the call.
+        notices: what a person should know of the call beside its result, each a sentence.
     """
 
     text: bytes | None
@@ -98,6 +99,7 @@ class Answer:
     attempts: int
     any_byte: bool
     request_id: str | None
+    notices: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         if (self.text is None) == (self.failure is None):

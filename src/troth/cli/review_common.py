@@ -174,7 +174,8 @@ def tell_standing(standing: Standing) -> None:
         say(f"reviewer    {printable(setup.backend['name'])} at {printable(setup.backend['endpoint'])}")
         if setup.independence.get("tier"):
             say(f"tier        {_words(setup.independence['tier'])}")
-        for notice in setup.independence.get("notices", ()):
+        told = [notice for call in session.calls for notice in (call.answer or {}).get("notices", ())]
+        for notice in (*setup.independence.get("notices", ()), *dict.fromkeys(told)):
             say(f"notice      {coloured(printable(notice), 'yellow')}")
         if session.response is not None:
             say(f"assessment  {_words(session.response['assessment'])}: {shown_text(session.response['summary'])}")

@@ -220,6 +220,7 @@ def call(
         "any_byte": answer.any_byte, "request_id": answer.request_id,
         "raw": [{"bytes": len(text), "sha256": sha256_hex(text)} for text in asked.raw],
         "failures": [failure.as_json() for failure in asked.failures],
+        "notices": list(answer.notices),
     })  # fmt: skip
 
 
