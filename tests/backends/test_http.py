@@ -329,6 +329,7 @@ def test_limits_of_time(
     assert answer.failure is not None
     assert answer.failure.code == "timeout"
     assert answer.failure.retryable
+    assert ("no end" if end == "wall_timeout" else "silence") in answer.failure.message
     assert ("something had come" if any_byte else "nothing had come") in answer.failure.message
 
 
