@@ -168,6 +168,18 @@ def test_a_model_that_is_the_counterparty(inspecting, tmp_path):
 
 
 @pytest.mark.slow
+def test_a_checklist_of_the_user_is_judged(inspecting, tmp_path):
+    items = [{"id": "when", "predicate": "claim_regex", "pattern": "at [0-9]+ h"}]
+
+    def answers(index: int, number: int, brief: str) -> Any:
+        told = ("Disclosure", {"artifacts": {}, "claims": ["at 12 h" if index else "at noon"]})
+        return turn(inspecting, [("Accept", {}), told][number]) if number < 2 else turn(inspecting)
+
+    found = scores(run(inspecting, inspecting.deals(deals=2, checklist=items), answers, tmp_path))
+    assert [score.answer for score in found] == ["breached(A:fail)", "settled"]
+
+
+@pytest.mark.slow
 def test_a_model_that_must_hold_what_it_offered(inspecting, tmp_path):
     calls = [("Offer", {}), ("EscrowHold", {"amount": 9, "asset": "sim_points", "state": "locked"})]
 
@@ -231,7 +243,17 @@ def test_a_forged_deal_costs_the_model_and_shows_it_nothing(inspecting, tmp_path
 
 @pytest.mark.parametrize(
     "wrong",
-    [{"role": "K"}, {"malformed": "perhaps"}, {"deals": 0}, {"counterparty": "saintly"}, {"forged": "moon"}],
+    [
+        {"role": "K"},
+        {"malformed": "perhaps"},
+        {"deals": 0},
+        {"counterparty": "saintly"},
+        {"forged": "moon"},
+        {"amount": -1},
+        {"checklist": "all"},
+        {"checklist": [{"id": "x"}]},
+        {"checklist": []},
+    ],
 )
 def test_a_task_that_cannot_be_is_refused_before_a_model_is_asked(inspecting, wrong):
     with pytest.raises(Refused) as refused:

@@ -249,6 +249,25 @@ def test_what_a_worker_hands_back_is_looked_at(sweep, tmp_path):
     folder.close()
 
 
+def test_a_chunk_that_cannot_be_removed_is_told(sweep, tmp_path):
+    folder = SweepFolder.open(tmp_path / "one", sweep)
+    (tmp_path / "one" / "chunks" / "000001.part").mkdir()
+    with pytest.raises(Refused) as refused:
+        folder.missing(lambda chunk: None)
+    assert refused.value.code == "E_SWEEP_FOLDER"
+    folder.close()
+
+
+def test_a_pattern_in_a_checklist_is_searched_or_the_engine_is_missed(tmp_path, monkeypatch):
+    item = '[[offers]]\nname = "pattern"\nchecklist = [{ id = "x", predicate = "claim_regex", pattern = "." }]\n'
+    text = f'name = "p"\ndeals = 2\ncounterparties = ["honest"]\nagents = ["failing"]\n{item}'
+    run(read_sweep(text.encode()), tmp_path / "with")
+    assert {row["result"] for row in rows_of(tmp_path / "with")} == {"pass"}
+    monkeypatch.setitem(sys.modules, "re2", None)
+    with pytest.raises(ImportError):
+        run(read_sweep(text.encode()), tmp_path / "without")
+
+
 # Other processes -----------------------------------------------------------------------------------------------------
 
 LONG = CONFIG.format(deals=500, chunk=250)

@@ -40,11 +40,14 @@ from inspect_ai.tool import ToolCall, ToolDef, ToolParams
 from inspect_ai.viewer import ViewerConfig
 
 from troth.core.errors import Refused
+from troth.deals.checker import Helpers
 from troth.deals.codes import LABELS, NON_CLAIMS, NON_CLAIMS_REF
 from troth.deals.snapshots import canonical
 from troth.lab.folders import write
 from troth.lab.playing import Game, Played, Setting
+from troth.lab.regexes import search
 from troth.lab.seat import MAX_CALLS, ROLES, WAIT, Call, Seat, arguments_schema, brief, description, material_of, moves
+from troth.lab.sweepconfig import unfit
 from troth.lab.view import Terms
 
 BUDGET: Final = 64
@@ -76,6 +79,7 @@ def deals(
     forged_rate: float = 1.0,
     budget: int = BUDGET,
     malformed: str = "send",
+    checklist: list[dict[str, Any]] | None = None,
     out: str | None = None,
 ) -> Task:
     """Return the task: a model plays one party of a simulated deal (experimental, non-transfer).
@@ -97,6 +101,7 @@ def deals(
         budget: steps after which a deal that is still open is closed.
         malformed: what becomes of a call that does not fit its tool: ``send`` puts it on the wire, where it closes the
             deal as any malformed message does; ``tell`` only tells the model, whose turn is over.
+        checklist: the offer's, as an offer holds it; the source's own when left out.
         out: a folder that gets one for each deal, with ``transcript.jsonl``, ``final.json``, ``outcome.json`` and
             ``offers/``.
 
@@ -109,11 +114,15 @@ def deals(
         raise Refused("E_TASK", f"malformed cannot be {malformed!r}", remedy="malformed is send or tell.")
     if not 1 <= deals <= 1_000_000:
         raise Refused("E_TASK", f"{deals} deals cannot be played", remedy="deals is 1 to 1000000.")
+    terms = Terms(amount, tuple(_options(objects)), _checklist(checklist), deadline_steps, expires_steps)
+    why = unfit(terms)
+    if why is not None:
+        raise Refused("E_TASK", f"no such offer can be made: {why}", remedy="Mend amount, objects or checklist.")
     setting = Setting(
         c=_words(counterparty),
         a=_words(agent),
         k=_words(checker),
-        terms=Terms(amount, tuple(_options(objects)), None, deadline_steps, expires_steps),
+        terms=terms,
         forged=forged,
         forged_rate=forged_rate,
         budget=budget,
@@ -156,6 +165,14 @@ def _options(value: str | Sequence[Any]) -> list[dict[str, str]]:
     return [{"id": name.strip(), "desc": OPTIONS.get(name.strip(), name.strip())} for name in names]
 
 
+def _checklist(items: Any) -> tuple[dict[str, Any], ...] | None:
+    if items is None:
+        return None
+    if not isinstance(items, list) or not all(isinstance(item, dict) for item in items):
+        raise Refused("E_TASK", "a checklist is a list of items", remedy="Give it as JSON: [{...}, {...}].")
+    return tuple(items)
+
+
 def _as_json(setting: Setting) -> dict[str, Any]:
     """Return a setting as values that the framework's log can hold."""
     made = setting._asdict()
@@ -179,7 +196,7 @@ def play(role: str, seed: int, malformed: str, setting: dict[str, Any], out: str
         index: int = state.metadata["index"]
         talk = _Talk(state, _offline_if_mock(get_model()), role, malformed)
         seat = Seat(role, talk.ask, material_of(seed, index) if role == "A" else None)
-        game = Game(_setting(setting), seats={role: seat})
+        game = Game(_setting(setting), Helpers(search=search), seats={role: seat})
         # The parties take their turns in a thread of their own; the model's turn comes back to this loop. The thread
         # counts against no limit that the framework's own threads need.
         played = await anyio.to_thread.run_sync(game.play, seed, index, limiter=anyio.CapacityLimiter(1))

@@ -291,9 +291,9 @@ def _check(config: SweepConfig, lines: _Lines, file: str | None) -> None:
             raise
     for number, offer in enumerate(config.offers):
         path = f"$.offers[{number}]"
-        unfit = _unfit(offer)
-        if unfit is not None:
-            raise _refused(unfit, "Mend the offer.", file, lines.of(f"{path}.checklist"), f"{path}.checklist")
+        why_not = unfit(terms_of(offer))
+        if why_not is not None:
+            raise _refused(why_not, "Mend the offer.", file, lines.of(f"{path}.checklist"), f"{path}.checklist")
 
 
 def _each(config: SweepConfig) -> Iterator[tuple[str, Setting]]:
@@ -303,20 +303,22 @@ def _each(config: SweepConfig) -> Iterator[tuple[str, Setting]]:
     yield from ((f"$.noise[{number}].checker", Setting(k=one.checker)) for number, one in enumerate(config.noise))
 
 
-def _unfit(offer: OfferConfig) -> str | None:
-    """Return why the reader of deals would take no such offer; ``None`` when it would."""
-    terms = terms_of(offer)
+def unfit(terms: Terms) -> str | None:
+    """Return why the reader of deals would take no offer with these terms; ``None`` when it would."""
     chosen: dict[str, Any] = {} if terms.checklist is None else {"checklist": terms.checklist}
     message = {
         "msg_id": "msg_1", "ts": "2026-01-01T00:00:00Z", "from": "C", "to": "A", "type": "Offer",
-        **offer_body("off_1", amount=terms.amount, object_options=terms.object_options, **chosen),
+        **offer_body(
+            "off_1", amount=terms.amount, object_options=terms.object_options, deadline_steps=terms.deadline_steps,
+            expires_steps=terms.expires_steps, **chosen,
+        ),
     }  # fmt: skip
     try:
         read_message(message)
         canonical(message)
     except (Malformed, ValueError) as fault:
         return str(fault)
-    return None if _is_json(offer.checklist) else "a value that no message can carry"
+    return None if _is_json(terms.checklist) else "a value that no message can carry"
 
 
 def _is_json(value: Any) -> bool:

@@ -125,6 +125,9 @@ class SweepFolder:
 
         Args:
             spoilt: is told of each that was there and is not what was written; it is removed.
+
+        Raises:
+            Refused: ``E_SWEEP_FOLDER``, it cannot be removed.
         """
         found: list[int] = []
         for chunk in range(self.sweep.chunks):
@@ -133,7 +136,11 @@ class SweepFolder:
                     continue
             except Refused:
                 spoilt(chunk)
-                self._chunk(chunk).unlink(missing_ok=True)
+                try:
+                    self._chunk(chunk).unlink(missing_ok=True)
+                except OSError as fault:
+                    why = f"a spoilt chunk cannot be removed: {fault.strerror or fault}"
+                    raise _refused(self._chunk(chunk), why, "Remove it.") from None
             found.append(chunk)
         return found
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 import secrets
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
@@ -70,17 +71,17 @@ def _run(folder: SweepFolder, by: Workers, told: Callable[[int, int], None]) -> 
     missing = folder.missing(spoilt.append)
     count = found = sweep.deals - sum(sweep.size(chunk) for chunk in missing)
     told(count, sweep.deals)
-    for chunk, payload in _played(sweep, missing, by):
-        folder.keep(chunk, payload)
-        count += sweep.size(chunk)
-        told(count, sweep.deals)
+    # Closed at once when something is wrong here, so that no process goes on for nothing.
+    with closing(_played(sweep, missing, by)) as played:
+        for chunk, payload in played:
+            folder.keep(chunk, payload)
+            count += sweep.size(chunk)
+            told(count, sweep.deals)
     return Swept(join(folder), found, tuple(spoilt))
 
 
-def _played(sweep: Sweep, missing: list[int], by: Workers) -> Iterator[tuple[int, bytes]]:
-    if not missing:
-        return iter(())
-    if by.cluster is not None:
+def _played(sweep: Sweep, missing: list[int], by: Workers) -> Generator[tuple[int, bytes]]:
+    if by.cluster is not None and missing:
         return workers.cluster(sweep.form, missing, by.cluster, by.jobs)
     if by.jobs > 1 and len(missing) > 1:
         return workers.processes(sweep.form, missing, min(by.jobs, len(missing)))

@@ -19,6 +19,7 @@ import msgspec
 
 from troth import __version__
 from troth.core.errors import Refused
+from troth.deals.checker import NO_HELPERS, Helpers
 from troth.deals.codes import LABELS, NON_CLAIMS, NON_CLAIMS_REF
 from troth.deals.run import Run
 from troth.lab.measures import Rate
@@ -102,7 +103,7 @@ def play_chunk(form: bytes, chunk: int) -> bytes:
     game: tuple[int, Game] | None = None
     for cell, seed, indices in sweep.pieces(chunk):
         if game is None or game[0] != cell.number:
-            game = (cell.number, Game(cell.setting))
+            game = (cell.number, Game(cell.setting, _helpers(cell)))
         _play(game[1], cell, seed, indices, rows)
     made = schema(_marks(sweep, chunk))
     columns = [pa.array(values, field.type) for values, field in zip(zip(*rows, strict=True), made, strict=True)]
@@ -110,6 +111,21 @@ def play_chunk(form: bytes, chunk: int) -> bytes:
     with pa.ipc.new_stream(sink, made, options=pa.ipc.IpcWriteOptions(compression="zstd")) as writer:
         writer.write_batch(pa.record_batch(columns, schema=made))
     return bytes(sink.getvalue())
+
+
+def _helpers(cell: Cell) -> Helpers:
+    """Return what the checker of a cell needs.
+
+    Raises:
+        ImportError: a checklist asks for a pattern, and there is no engine: rows must not depend on who plays them.
+    """
+    if any(item["predicate"] == "claim_regex" for item in cell.setting.terms.checklist or ()):
+        import re2  # type: ignore[import-untyped]  # noqa: F401 - that it is there is what is asked; it has no types
+
+        from troth.lab.regexes import search
+
+        return Helpers(search=search)
+    return NO_HELPERS
 
 
 def _play(game: Game, cell: Cell, seed: int, indices: range, rows: list[tuple[Any, ...]]) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import signal
 from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Generator, Iterable
 from typing import TYPE_CHECKING, Any, Final
 
 from troth import __version__
@@ -35,7 +35,7 @@ def cores() -> int:
     return os.cpu_count() or 1
 
 
-def here(form: bytes, chunks: Iterable[int]) -> Iterator[tuple[int, bytes]]:
+def here(form: bytes, chunks: Iterable[int]) -> Generator[tuple[int, bytes]]:
     """Play them in this process."""
     for chunk in chunks:
         yield chunk, play_chunk(form, chunk)
@@ -68,7 +68,7 @@ def _pool(jobs: int) -> ProcessPoolExecutor:
     return ProcessPoolExecutor(jobs, mp_context=get_context("spawn"), initializer=_begin)
 
 
-def processes(form: bytes, chunks: Iterable[int], jobs: int) -> Iterator[tuple[int, bytes]]:
+def processes(form: bytes, chunks: Iterable[int], jobs: int) -> Generator[tuple[int, bytes]]:
     """Play them in ``jobs`` processes of this machine.
 
     Raises:
@@ -114,7 +114,7 @@ def _on_cluster(version: str, form: bytes, chunk: int) -> bytes:
     return play_chunk(form, chunk)
 
 
-def cluster(form: bytes, chunks: Iterable[int], address: str, jobs: int) -> Iterator[tuple[int, bytes]]:
+def cluster(form: bytes, chunks: Iterable[int], address: str, jobs: int) -> Generator[tuple[int, bytes]]:
     """Play them on a Dask cluster: the one at ``address``, or with ``local`` one that is started for it.
 
     Args:
