@@ -23,7 +23,7 @@ from troth.backends.protocol import Failure
 from troth.core.canonical import record_bytes
 from troth.core.errors import Refused, TrothError
 from troth.stores.jsonl import JsonlStore
-from troth.stores.reviews import DECISIONS, EVENTS, RECONCILIATION, RESPONSE, RUN
+from troth.stores.reviews import DECISIONS, EVENTS, RECONCILIATION, RESPONSE, RUN, ReviewFolder
 
 SAFETY = one_tier(auto_close=True, validators=["safety"])
 HOST = "agent:host"
@@ -299,6 +299,58 @@ def test_a_crash_behind_the_line_of_a_decision_is_made_up_for(tmp_path: Path) ->
         resume(Session(session.folder))
     assert session.folder.read(RECONCILIATION) == done
     assert proven(session.folder).reconciliation["outcome"] == "deadlocked"
+
+
+@pytest.mark.parametrize("effects", range(5))
+def test_a_decision_is_recorded_whole_or_taken_up(
+    tmp_path: Path, effects: int, monkeypatch: pytest.MonkeyPatch
+) -> None:  # fmt: skip
+    from troth.airlock.reviewing.resuming import resume
+
+    house(tmp_path)
+    session = settled(reviewed(tmp_path, finding(1)), "deadlocked")
+    count = 0
+
+    def dying(name: str) -> Any:
+        real = getattr(ReviewFolder, name)
+
+        def act(self: ReviewFolder, *words: Any) -> Any:
+            nonlocal count
+            count += 1
+            if count > effects:
+                raise KeyboardInterrupt
+            return real(self, *words)
+
+        return act
+
+    with monkeypatch.context() as patched:
+        for name in ("append", "write"):
+            patched.setattr(ReviewFolder, name, dying(name))
+        try:
+            with session.folder.exclusively():
+                decide(session, "F001", "No.", actor=PERSON, channel="command")
+        except KeyboardInterrupt:
+            pass
+    with session.folder.exclusively():
+        resume(Session(session.folder))
+    outcome = proven(session.folder).reconciliation["outcome"]
+    assert outcome == ("converged" if effects else "deadlocked")  # once its line is there, it counts
+    assert len(session.folder.lines(DECISIONS).splitlines()) == (1 if effects else 0)
+
+
+def test_any_byte_that_changed_is_noticed(tmp_path: Path) -> None:
+    house(tmp_path)
+    session = three(tmp_path)
+    assert proven(session.folder)
+    for name in ("payload", "raw/answer-001-1", RESPONSE, RECONCILIATION, DECISIONS):
+        path = session.folder.path / name
+        data = path.read_bytes()
+        for at in range(0, len(data), max(1, len(data) // 25)):
+            path.write_bytes(data[:at] + bytes([data[at] ^ 1]) + data[at + 1 :])
+            with pytest.raises(TrothError):
+                proven(session.folder)
+        path.write_bytes(data)
+    assert proven(session.folder)
 
 
 # --- signals ---

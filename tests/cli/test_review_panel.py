@@ -110,6 +110,10 @@ def test_who_is_dropped_is_named_and_nobody_is_asked_without_consent(tmp_path: P
     desk = Desk(tmp_path, one=ONE, two=OTHER, three=says())
     asked = desk.panel("one", "two", "three", most="2")
     assert asked.json["dropped"] == ["scripted:three.json"]
+    assert desk("merge", "memo", "memo-2", "--id", "both").exit == 3
+    value = json.loads(desk.folder("both").read("response.json"))
+    assert value["extensions"]["panel"]["dropped"] == ["scripted:three.json"]
+    assert "scripted:three.json was not asked: the panel was full." in value["limitations"]
     denied = desk(
         "panel", "memo.md", "--kind", "decision", "--backend", "scripted:one.json", "--backend", "scripted:two.json",
         "--approve", "scripted:one", "--id", "denied",

@@ -24,6 +24,10 @@ MERGE: Final = "merge.json"
 """The file of a parent that names what it was made of."""
 
 
+SEATED: Final = "seated"
+"""Under this name a member's run keeps who was dropped when the panel was seated, so that no merge can leave it out."""
+
+
 def is_parent(folder: ReviewFolder) -> bool:
     """Tell whether a run was merged of others."""
     return folder.has(MERGE)
@@ -55,25 +59,31 @@ def merge_panel(
     confirmed: Sequence[tuple[Source, Source]] = (),
     *,
     actor: str,
-    dropped: Sequence[str] = (),
     wanted: str | None = None,
     clock: Clock = system_clock,
 ) -> Session:
-    """Make the parent of a panel, ready for the host to reconcile.
+    """Make the parent of a panel, ready for the host to reconcile; who was dropped, the members know.
 
     Raises:
         Refused: ``E_PANEL_SEATS``, ``E_PANEL_MERGE``; nothing was made then. ``E_WRITE_FAILED``.
     """
     held = seats(sessions)
+    dropped = list(dict.fromkeys(name for session in sessions for name in _dropped(session)))
     merged(held, confirmed, review_id="not-yet", dropped=dropped)  # whatever is refused is refused before a folder is
     first = next(session for session in sessions if session.response is not None)
     made = {
         "kind": "panel",
         "members": [session.id for session in sessions],
         "confirmed": [[str(one), str(other)] for one, other in confirmed],
-        "dropped": list(dropped),
+        "dropped": dropped,
     }
     return _parent(reviews, first.artifact, first, made, actor=actor, wanted=wanted, clock=clock)
+
+
+def _dropped(session: Session) -> list[str]:
+    held = session.setup.extensions.get(SEATED)
+    names = held.get("dropped") if isinstance(held, Mapping) else None
+    return [str(name) for name in names] if isinstance(names, list) else []
 
 
 def merge_chunks(

@@ -13,7 +13,7 @@ from troth.cli.review_common import actor_at, place_option, reviews_at, tell_sta
 from troth.core.errors import Refused
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from troth.airlock.reviewing.reaching import Reviewer
     from troth.airlock.reviewing.running import Wanted
@@ -57,13 +57,14 @@ def panel_cmd(*, artifact: tuple[str, ...], kind: str, backends: tuple[str, ...]
 
     Exit status: 3 the answers are to be merged and reconciled, 2 refused; nothing was sent then.
     """
-    from troth.airlock.panels import alike
+    from troth.airlock.panels import SEATED, alike
     from troth.airlock.reviewing import reaching
     from troth.review.panel import seating
 
     held = seating(backends, most)
     reviewers = [reaching.reach(name, os.environ) for name in held.kept]
-    reviews, wanted = _prepared(artifact, kind, [(reviewer, None) for reviewer in reviewers], given)
+    told = {SEATED: {"dropped": list(held.dropped)}}
+    reviews, wanted = _prepared(artifact, kind, [(reviewer, None) for reviewer in reviewers], given, told)
     for name in held.dropped:
         note(f"troth: {printable(name)} is not asked: the panel is full")
     if given["dry_run"]:
@@ -118,7 +119,6 @@ def _tell_member(session: Session) -> None:
 @click.argument("members", nargs=-1, required=True, metavar="REVIEW…")
 @click.option("--same", "same", multiple=True, metavar="A:F001=B:F002",
               help="These two claim the same; the host has looked. Repeatable.")  # fmt: skip
-@click.option("--dropped", multiple=True, metavar="NAME", help="A reviewer that was not asked. Repeatable.")
 @click.option("--id", "wanted", metavar="ID", help="The merged review's id.")
 @click.option("--as", "--actor", "actor", metavar="ACTOR", help="Who confirms. Default: as everywhere.")
 @place_option
@@ -127,7 +127,6 @@ def merge_cmd(
     *,
     members: tuple[str, ...],
     same: tuple[str, ...],
-    dropped: tuple[str, ...],
     wanted: str | None,
     actor: str | None,
     store: str | None,
@@ -153,7 +152,7 @@ def merge_cmd(
         if not sign:
             raise Refused("E_USAGE", f"--same takes A:F001=B:F002, not {printable(word, 80)!r}")
         pairs.append((Source.parse(one), Source.parse(other)))
-    made = merge_panel(reviews, sessions, pairs, actor=actor_at(actor, space), dropped=dropped, wanted=wanted)
+    made = merge_panel(reviews, sessions, pairs, actor=actor_at(actor, space), wanted=wanted)
     found = standing(made.folder)
     if as_json:
         emit_json({**found.as_json(), "members": [_told(session) for session in sessions]})
@@ -221,7 +220,11 @@ def _not_sent(told: dict[str, Any], given: dict[str, Any]) -> int:
 
 
 def _prepared(
-    artifact: Sequence[str], kind: str, asked: Sequence[tuple[Reviewer, Any]], given: dict[str, Any]
+    artifact: Sequence[str],
+    kind: str,
+    asked: Sequence[tuple[Reviewer, Any]],
+    given: dict[str, Any],
+    extensions: Mapping[str, Any] | None = None,
 ) -> tuple[Reviews, list[tuple[Reviewer, Wanted]]]:
     """Show every manifest and ask for every consent before anything is made or sent."""
     from troth.airlock.reviewing import reaching, running
@@ -255,7 +258,7 @@ def _prepared(
             id=name if chunk is None or name is None else f"{name}-{chunk.id}", lens=given["lens"],
             limits=Limits(wall=given["wall"], idle=given["wall"], deadline=2 * given["wall"]),
             root=reaching.workspace_root(root), independence=reviewer.independence, consent=allowed.as_json(),
-            manifest=manifest.as_json(),
+            manifest=manifest.as_json(), extensions=extensions or {},
         )))  # fmt: skip
     return reviews, found
 
