@@ -90,6 +90,15 @@ def test_a_review_closes_a_commitment_only_as_it_came_out(tmp_path: Path, name: 
     assert words in answer.result.reason
 
 
+@pytest.mark.parametrize("tier", ["self_review", "same_provider", "cross_provider"])
+def test_whose_review_it_was_is_told(tmp_path: Path, tier: str) -> None:
+    store = house(tmp_path)
+    session = settled(reviewed(tmp_path, finding(1), independence={"tier": tier, "notices": []}), "resolved")
+    (answer,) = asked(store, session.id, session.artifact.digest).results
+    assert answer.result.reason == f"the review memo converged ({tier.replace('_', ' ')})"
+    assert answer.result.facts["tier"] == tier
+
+
 def test_a_decision_of_the_operator_lets_it_close(tmp_path: Path) -> None:
     store = house(tmp_path)
     session = settled(reviewed(tmp_path, finding(1)), "deadlocked")

@@ -169,7 +169,9 @@ def safety(submitted: Submitted, finder: ReviewFinder) -> Result:
     if severe:
         shown = ", ".join(map(short, severe[:5])) + (f" and {len(severe) - 5} more" if len(severe) > 5 else "")
         return Result("safety", "failed", f"severe findings are accepted and not resolved: {shown}", facts)
-    return Result("safety", "passed", f"the review {short(named)} converged", facts)
+    # A reviewer that is no independent one is never told as if it were (Impasse spec, §13).
+    whose = f" ({short(found.tier).replace('_', ' ')})" if found.tier is not None else ""
+    return Result("safety", "passed", f"the review {short(named)} converged{whose}", facts)
 
 
 # --- intent --------------------------------------------------------------------------------------------------------
