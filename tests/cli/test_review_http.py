@@ -87,12 +87,15 @@ def test_with_consent_exactly_what_was_shown_is_sent(
     shown = told["manifest"]
     assert shown["destination"] == reviewer.url
     assert [one["path"] for one in shown["members"]] == ["memo.md"]
-    # All that is text in the request is what the manifest counts, the lines of the delimiters aside.
-    begin, *_, end = user.split("\n")
-    assert user == f"{begin}\n{MEMO}\n{end}"
-    instruction, _, framing = system.rpartition("\n\n")
-    assert begin in framing
-    assert end in framing
+    # All that is text in the request is what the manifest counts, but for what encloses the artifact.
+    before, memo, after = user.partition(MEMO)
+    assert memo == MEMO
+    assert before.startswith("<<<artifact ")
+    nonce = before.split()[1]
+    assert after.split() == ["artifact", f"{nonce}>>>"]
+    instruction, _, framing = system.partition("\nThe artifact stands between the line")
+    assert nonce in framing
+    assert nonce not in instruction
     assert shown["total_bytes"] == len(MEMO.encode()) + len(instruction.encode())
     assert reviewer.bad == []
 
