@@ -498,3 +498,25 @@ def test_a_kept_result_that_somebody_changed_is_no_success(tmp_path: Path) -> No
     standing = viewing.standing(session.folder)
     assert (standing.exit_code, standing.stage) == (3, "open")
     assert standing.problem is not None
+
+
+def test_a_contest_that_does_not_fit_opens_no_round(tmp_path: Path) -> None:
+    session = contested(started(tmp_path, Reviewer(response(finding(1)), reply("F001"))))
+    value = session.folder.read_json("run.json")
+    value["limits"]["bytes"] = session.spent.bytes + 100  # something is left, and no contest is that small
+    session.folder.write_json("run.json", value)
+    tight = opened(session)
+    with refused("E_REVIEW_SPENT", "bytes"):
+        open_round(tight, "F001", WHO)
+    assert tight.case("F001").state == "contested"
+    held = host.escalation(tight, "F001", question="Does it stand?", position="No.")
+    assert held["stop_reason"] == "budget_limit"
+    host.conclude(tight, "F001", "deadlocked", {"escalation": held}, WHO)
+    assert kept(tight)["outcome"] == "deadlocked"
+
+
+def test_what_no_record_can_hold_is_refused_before_a_folder_is_made(tmp_path: Path) -> None:
+    for given in ({"lens": "\udcff"}, {"model": "\udcff"}, {"root": "/\udcff"}):
+        with refused("E_NOT_TEXT"):
+            started(tmp_path, Reviewer(response()), **given)
+    assert Reviews(tmp_path / "reviews").list() == []

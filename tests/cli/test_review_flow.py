@@ -341,6 +341,14 @@ def test_what_looks_like_a_secret_is_told_before_it_leaves(tmp_path: Path) -> No
     assert "looks like a secret" in told.err
 
 
+def test_a_lens_that_is_no_text(tmp_path: Path) -> None:
+    desk = Desk(tmp_path, says(response()))
+    for lens in ("\udcff", " "):
+        assert desk.start(*APPROVE, "--lens", lens).exit == 2
+    assert desk.start(*APPROVE, "--lens", "Look for costs.").exit == 0
+    assert "Look for costs." in (desk.work / ".mentu/reviews/memo/instruction").read_text()
+
+
 def test_an_operators_confirmation_is_not_an_agents(tmp_path: Path) -> None:
     desk = Desk(tmp_path, says(response(finding(1))))
     desk.start(*APPROVE)

@@ -92,11 +92,13 @@ def start_cmd(
     """
     from troth.airlock.reviewing import reaching, running, viewing
     from troth.airlock.reviewing.gathering import STDIN, gather
+    from troth.airlock.reviewing.host import text_of
 
     reviews, space = reviews_at(store)
     who = actor_at(actor, space)
     root = space.root if space is not None else None
     stdin = _stdin() if STDIN in artifact else None
+    lens = text_of(lens, "the lens")
     members = gather(artifact, root, stdin)
     reviewed = running.artifact_of(members, kind)
     if own is not None and (backend is not None or unrecorded):

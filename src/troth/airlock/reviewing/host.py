@@ -219,7 +219,7 @@ def escalation(
     """
     case = session.case(finding_id)
     reason = stop_reason or _stop_reason(session, case)
-    if reason == "budget_limit" and session.exhausted is None:
+    if reason == "budget_limit" and not _spent(session, finding_id):
         raise Refused("E_REVIEW_BASIS", f"{finding_id}: deadline and budget are not spent", detail="stop_reason")
     if reason == "round_limit" and not (case.rounds and case.news):
         raise Refused(
@@ -240,10 +240,21 @@ def escalation(
     return held
 
 
+def _spent(session: Session, finding_id: str) -> bool:
+    """Tell whether deadline or budget leaves no room to ask the reviewer about a finding."""
+    from troth.airlock.reviewing.rebutting import check_room
+
+    try:
+        check_room(session, finding_id)
+    except Refused:
+        return True
+    return False
+
+
 def _stop_reason(session: Session, case: Case) -> str:
     if case.label == "judgment":
         return "operator_authority_required"
-    if session.exhausted is not None:
+    if _spent(session, case.finding_id):
         return "budget_limit"
     if case.rounds and case.news:
         return "round_limit"

@@ -6,9 +6,10 @@ from collections.abc import Mapping
 from typing import Any
 
 from troth.airlock.reviewing import finishing
-from troth.airlock.reviewing.running import RUNNER, Asking, call, heard, told_of
+from troth.airlock.reviewing.running import RUNNER, Asking, call, check_means, heard, told_of
 from troth.airlock.reviewing.session import Call, Session, Step
 from troth.backends.asking import ask
+from troth.backends.instruction import compose_rebuttal
 from troth.backends.protocol import Backend
 from troth.core.canonical import record_bytes
 from troth.core.errors import Refused
@@ -36,6 +37,16 @@ def contest_document(session: Session, finding_id: str) -> bytes:
     })  # fmt: skip
 
 
+def check_room(session: Session, finding_id: str) -> None:
+    """Refuse to begin a round whose contest deadline or budget does not leave room for.
+
+    Raises:
+        Refused: ``E_REVIEW_SPENT`` with the bound as its detail.
+    """
+    leaving = len(contest_document(session, finding_id)) + len(compose_rebuttal().encode())
+    check_means(session.setup.limits.bounds, session.spent, leaving)
+
+
 def open_round(session: Session, finding_id: str, actor: str) -> None:
     """Begin a round for a contested finding, or take up one whose answer did not come.
 
@@ -57,8 +68,10 @@ def open_round(session: Session, finding_id: str, actor: str) -> None:
     if case.state != "contested":
         raise Refused(
             "E_REVIEW_DONE", f"{finding_id} is {case.state}; only a contested finding goes back to the reviewer",
-            remedy=f"See: troth review next {session.id}",
+            remedy=f"See: troth review next {finding_id} --review {session.id}",
         )  # fmt: skip
+    check_room(session, finding_id)
+
     spent = session.spent
     basis = {"spent": {"seconds": spent.seconds, "bytes": spent.bytes, "tokens": spent.tokens}}
     session.record(Step(finding_id, "reviewer_rebuttal", basis, actor))

@@ -97,6 +97,7 @@ def set_up(reviews: Reviews, wanted: Wanted, clock: Clock = system_clock) -> Ses
         Refused: as :func:`artifact_of`; ``E_REVIEW_SPENT`` for what the budget has no room for; ``E_WRITE_FAILED``.
     """
     artifact = artifact_of(wanted.members, wanted.kind)
+    check_text(wanted)
     check_means(wanted.limits.bounds, Spent(), len(artifact.payload) + len(wanted.instruction.encode()))
     folder = reviews.claim(wanted.id or _named_after(artifact))
     setup = Setup(
@@ -127,6 +128,21 @@ def set_up(reviews: Reviews, wanted: Wanted, clock: Clock = system_clock) -> Ses
     folder.write_json(MANIFEST, wanted.manifest)
     folder.write_json(RUN, setup.as_json())
     return Session(folder, clock)
+
+
+def check_text(wanted: Wanted) -> None:
+    """Refuse what no record can hold.
+
+    Raises:
+        Refused: ``E_NOT_TEXT``.
+    """
+    texts = (wanted.instruction, wanted.lens, wanted.model, wanted.effort, wanted.speed, wanted.root,
+             *(value for value in wanted.backend.values() if isinstance(value, str)))  # fmt: skip
+    for text in texts:
+        try:
+            (text or "").encode()
+        except UnicodeEncodeError:
+            raise Refused("E_NOT_TEXT", "a name, a text or a path is not UTF-8, so no record can hold it") from None
 
 
 def _named_after(artifact: Artifact) -> str:

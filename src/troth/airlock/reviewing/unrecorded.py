@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from troth.airlock.reviewing.running import Asking, Taken, Wanted, artifact_of, check_means, stamped
+from troth.airlock.reviewing.running import Asking, Taken, Wanted, artifact_of, check_means, check_text, stamped
 from troth.airlock.reviewing.session import Limits
 from troth.backends.asking import ask
 from troth.backends.protocol import Backend, Request
@@ -31,6 +31,7 @@ def ask_unrecorded(wanted: Wanted, backend: Backend, asking: Asking | None = Non
         Refused: as :func:`troth.airlock.reviewing.running.set_up` does before it makes a folder.
     """
     artifact = artifact_of(wanted.members, wanted.kind)
+    check_text(wanted)
     limits: Limits = wanted.limits
     check_means(limits.bounds, Spent(), len(artifact.payload) + len(wanted.instruction.encode()))
     wall = min(limits.wall, limits.deadline)
