@@ -15,6 +15,8 @@ from troth.backends import claude, codex
 from troth.backends.claude import Claude
 from troth.backends.codex import Codex
 from troth.backends.extraction import extract
+from troth.backends.instruction import enclose
+from troth.backends.opening import open_backend
 from troth.backends.protocol import MOST_INPUT, MOST_MESSAGE, MOST_SCHEMA, Answer, Request
 from troth.core.errors import Refused
 
@@ -70,6 +72,22 @@ def test_codex_is_called_read_only_and_hermetic(tmp_path: Path) -> None:
     assert given["cwd"] == work
     assert (given["left"], given["mode"]) == ([], 0o700)
     assert ARTIFACT not in " ".join(argv)
+
+
+def test_rules_of_the_repository_count_only_where_the_operator_says_so(tmp_path: Path) -> None:
+    stand_in(tmp_path / "bin", "codex", final_message(ANSWER))
+    for rules in (False, True):
+        open_backend("codex", around=around(tmp_path / "bin"), rules=rules).ask(ASK)
+        argv = seen(tmp_path / "bin")["argv"]
+        assert ("--ignore-rules" in argv) is not rules
+        assert "--ignore-user-config" in argv
+
+
+def test_all_that_is_sent_is_counted(tmp_path: Path) -> None:
+    enclosing = len(enclose("", b"").instruction) + len(enclose("", b"").payload)
+    all_of_it = len(ASK.instruction) + len(ASK.payload) + enclosing
+    assert codex_says(tmp_path, final_message(ANSWER)).sent == all_of_it + 1  # an empty line between the two
+    assert claude_says(tmp_path, envelope(ANSWER)).sent == all_of_it
 
 
 def test_codex_is_fed_the_instruction_and_then_the_enclosed_artifact(tmp_path: Path) -> None:

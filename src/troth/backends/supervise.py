@@ -230,8 +230,7 @@ class _Draining(_Piping):
     def _move(self) -> bool:
         block = os.read(self._pipe.fileno(), _BLOCK)
         self.total += len(block)
-        if len(self.kept) < self._limit:
-            self.kept += block[: self._limit - len(self.kept)]
+        self.kept += block[: self._limit - len(self.kept)]
         return bool(block)
 
 
