@@ -241,6 +241,7 @@ def test_a_forged_deal_costs_the_model_and_shows_it_nothing(inspecting, tmp_path
         assert not any("deceptive_alt" in message.text for message in sample.messages)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "wrong",
     [
