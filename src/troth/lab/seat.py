@@ -61,7 +61,7 @@ _TOLD: Final[dict[str, str]] = {
 
 _MEMBERS: Final[dict[str, str]] = {
     "offer_id": "Which deal; left out, the one under way.",
-    "supersedes": "The offer_id of the offer that is replaced; null in a first offer.",
+    "supersedes": "The offer_id of the offer that is replaced.",
     "reason": "Why.",
     "artifacts": "What is disclosed, by name; any JSON values.",
     "claims": "Sentences that are claimed.",
@@ -82,7 +82,6 @@ _MEMBERS: Final[dict[str, str]] = {
     "adjudication": "Who judges.",
     "channel": "The channel; deals are made in deal_honesty alone.",
     "honesty_context": "What C holds to about deals.",
-    "delayed_clause": "Nothing, in this version.",
 }
 """Member -> what it is, for the model."""
 
@@ -102,6 +101,7 @@ def description(kind: str) -> str:
 def arguments_schema(kind: str) -> dict[str, Any]:
     """Return the JSON Schema of a tool's arguments: the message's members without the envelope and the oracle's marks.
 
+    What can only be null is no argument: not every provider takes such a schema.
     Of an Offer or OfferSupersede every member may be left out but whose place it takes; the brief's terms stand in.
     """
     if kind == WAIT:
@@ -111,7 +111,7 @@ def arguments_schema(kind: str) -> dict[str, Any]:
     own = {
         name: {**schema, "description": _MEMBERS[name]}
         for name, schema in whole["properties"].items()
-        if name not in _NOT_THEIRS
+        if name not in _NOT_THEIRS and schema != {"type": "null"}
     }
     # The deal under way is meant where none is named; a new offer in another's place needs a name of its own.
     required = [name for name in whole["required"] if name in own and name != "offer_id"]
