@@ -21,6 +21,7 @@ from support.inside import troth_inside
 from support.reviewing import Reviewer, finding, response, started
 from troth.airlock.reviewing import finishing, host
 from troth.airlock.reviewing.session import Session
+from troth.backends.protocol import Failure
 
 HOST = "agent:host"
 KIND = "value_or_priority_tradeoff"
@@ -157,6 +158,21 @@ def test_reports(tmp_path: Path) -> None:
     assert (tmp_path / "page.html").read_text() == text
     told = run(tmp_path, "report", "--json").json
     assert (told["outcome"], told["success"], told["tally"]["raised"]) == ("deadlocked", False, 2)
+
+
+def test_a_failed_run_has_a_report_that_says_so(tmp_path: Path) -> None:
+    workspace(tmp_path, SAFETY, {})
+    started(tmp_path / ".mentu", Reviewer(Failure("timeout", "No answer <b>came</b>.", True)), id="memo")
+    told = run(tmp_path, "report", "--json")
+    assert (told.exit, told.json["outcome"], told.json["success"]) == (3, "failed", False)
+    for form in ("md", "html"):
+        text = run(tmp_path, "report", "--format", form).out
+        assert "timeout" in text
+        assert "No valid response came" in text
+        assert "<b>" not in text
+    assert run(tmp_path, "decide").exit == 2
+    assert run(tmp_path, "open").exit == 0
+    assert run(tmp_path, "record").exit == 2
 
 
 def test_a_run_is_recorded_once(tmp_path: Path) -> None:

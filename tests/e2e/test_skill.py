@@ -65,6 +65,8 @@ def test_every_command_of_ours_stands_in_a_block_that_is_run() -> None:
 @pytest.mark.observer
 def test_the_skill_runs_as_it_says(tmp_path: Path) -> None:
     (tmp_path / "memo.md").write_bytes(MEMO)
+    (tmp_path / "src").mkdir()
+    (tmp_path / "src" / "queue.py").write_text("SAVES = 200\n")
     said = [finding(number, f"Claim {number}.", category="cost") for number in range(1, 5)]
     answers = [{"to": "review", "json": response(*said)}, {"to": "rebuttal", "json": reply("F003")}]
     for name in ("reviewer", "other"):

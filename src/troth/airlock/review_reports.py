@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from troth.review.report import About, Report, report
 
@@ -26,14 +26,16 @@ def about(session: Session) -> About:
 
 
 def report_of(session: Session) -> Report:
-    """Return the report of a run as its records stand.
+    """Return the report of a run as its records stand; of one without a response, that it failed and why.
 
     Raises:
-        Refused: ``E_REVIEW_NO_RESPONSE`` before a response came; log and record of decisions do not agree.
+        Refused: log and record of decisions do not agree.
     """
     from troth.airlock.reviewing import finishing
 
-    run = session.started()
+    if session.run is None:
+        return report(_nothing(session), finishing.reconciliation(session), about=about(session))
+    run = session.run
     return report(
         run.review,
         finishing.reconciliation(session),
@@ -42,3 +44,14 @@ def report_of(session: Session) -> Report:
         decisions=finishing.decisions(session),
         about=about(session),
     )
+
+
+def _nothing(session: Session) -> dict[str, Any]:
+    """Return what stands in the place of a response that never came."""
+    return {
+        "review_id": session.id,
+        "artifact": {"kind": session.setup.kind, "revision": dict(session.setup.revision)},
+        "assessment": "none",
+        "summary": "No valid response came.",
+        "findings": [],
+    }

@@ -335,20 +335,28 @@ def unreviewed(review: Mapping[str, Any]) -> tuple[str, ...]:
     return tuple(told)
 
 
-def held_in(review: Mapping[str, Any], name: str, inner: str | None = None) -> Any:
-    """Return what a response that the runner itself merged holds in its extensions; nothing for any other.
+def held_in(review: Mapping[str, Any], name: str, inner: str | None = None) -> tuple[Mapping[str, Any], ...]:
+    """Return the objects of a list that a response which the runner itself merged holds in its extensions.
 
-    ``producer`` is stamped by the runner, so no reviewer passes its own extensions off as those of a panel. A list is
-    returned with its objects alone, for an object its members.
+    Nothing for any other response, or a value of another form: ``producer`` is stamped by the runner, so no reviewer
+    passes its own extensions off as those of a panel.
     """
-    if review.get("producer", {}).get("backend") != name:
-        return ()
-    value = review.get("extensions", {}).get(name)
+    value = _extension(review, name)
     if inner is not None:
         value = value.get(inner) if isinstance(value, Mapping) else None
-    if isinstance(value, Mapping):
-        return value
     return tuple(entry for entry in value if isinstance(entry, Mapping)) if isinstance(value, list) else ()
+
+
+def breadth_of(review: Mapping[str, Any], finding_id: str) -> Mapping[str, Any] | None:
+    """Return how broadly a finding of a panel was raised, ``None`` for one of an ordinary response."""
+    value = _extension(review, "panel")
+    held = value.get("breadth") if isinstance(value, Mapping) else None
+    found = held.get(finding_id) if isinstance(held, Mapping) else None
+    return found if isinstance(found, Mapping) else None
+
+
+def _extension(review: Mapping[str, Any], name: str) -> Any:
+    return review.get("extensions", {}).get(name) if review.get("producer", {}).get("backend") == name else None
 
 
 def _why(failure: Any) -> str:

@@ -15,7 +15,7 @@ from troth.core.words import printable
 from troth.review.artifact import Artifact
 from troth.review.context import Passage, shown
 from troth.review.formats import heard
-from troth.review.panel import held_in
+from troth.review.panel import breadth_of
 from troth.review.run import ENDS
 
 MAX_TEXT: Final = 4000
@@ -358,9 +358,8 @@ def _decision(line: Mapping[str, Any]) -> Step:
 
 def _breadth(review: Mapping[str, Any], finding_id: str) -> str | None:
     """Return how many of a panel raised a finding; that is breadth and proves nothing (§12)."""
-    held = held_in(review, "panel", "breadth")
-    seats = held.get(finding_id) if isinstance(held, Mapping) else None
-    if not isinstance(seats, Mapping):
+    seats = breadth_of(review, finding_id)
+    if seats is None:
         return None
     return _clean(f"raised by {seats.get('reviewers')} of {seats.get('of')} reviewers; {seats.get('means')}", 300)
 
