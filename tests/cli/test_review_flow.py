@@ -6,6 +6,7 @@ import contextlib
 import io
 import json
 import os
+import shutil
 import signal
 import stat
 import subprocess
@@ -19,6 +20,7 @@ from unittest import mock
 import pytest
 
 from support.frontdoor import Answer, troth
+from support.observing import needs_observer
 from support.reviewing import MEMO, finding, reply, response
 from troth.cli.main import main
 
@@ -248,6 +250,57 @@ def test_several_files_and_standard_input(tmp_path: Path) -> None:
     assert [member["path"] for member in begun.json["members"]] == ["n.md", "src/a.py", "src/b.py", "stdin"]
     link = desk("review", "start", "src/link.py", "--kind", "code", "--backend", "scripted:reviewer.json", *APPROVE)
     assert (link.exit, "symbolic link" in link.err) == (2, True)
+
+
+def shot(desk: Desk, finding_id: str, command: str, folder: Path) -> None:
+    """Do what was suggested on a copy of the run: it must not be refused."""
+    reviews = desk.work / ".mentu" / "reviews"
+    shutil.copytree(reviews, folder, symlinks=True)
+    filled = {"COMMAND…": "true", "RESULT": "supports", "TEXT": "Some words.", "WHY": "It is so.",
+              "WHY-THIS-GOVERNS": "It is stronger."}  # fmt: skip
+    words = [filled.get(word, word) for word in command.split()[2:]]
+    try:
+        answer = desk("review", *words, *(APPROVE if words[0] == "rebut" else ()))
+        assert answer.exit == 0, (finding_id, command, answer.err)
+    finally:
+        shutil.rmtree(reviews)
+        shutil.move(folder, reviews)
+
+
+@needs_observer
+@pytest.mark.observer
+def test_what_is_suggested_is_legal(tmp_path: Path) -> None:
+    answers = [says(reply(name), "rebuttal", finding=f'"id":"{name}"') for name in ("F001", "F003")]
+    desk = Desk(tmp_path, THREE, *answers)
+    desk.start(*APPROVE, "--rounds", "2")
+    inspect = ("--method", "artifact-inspection", "--detail", "Looked.")
+    way = [
+        (),
+        ("triage", "F001", "checkable"),
+        ("triage", "F003", "judgment", "--kind", "value_or_priority_tradeoff"),
+        ("verify", "F001", *inspect, "--result", "supports"),
+        ("verify", "F001", *inspect, "--result", "contradicts"),
+        ("contest", "F001", "--position", "No."),
+        ("rebut", "F001"),
+        ("verify", "F001", *inspect, "--result", "inconclusive"),
+        ("contest", "F001", "--position", "Still no."),
+        ("rebut", "F001"),
+        ("contest", "F003", "--position", "No.", "--unverifiable", "It weighs."),
+    ]
+    tried = set()
+    for number, words in enumerate(way):
+        if words:
+            desk.ok(*words)
+        for name in ("F001", "F003"):
+            found = desk.ok("next", name)["finding"]
+            for step in found["next"]:
+                key = (found["state"], found["label"], step["command"])
+                if key in tried or " decide" in step["command"]:
+                    continue
+                tried.add(key)
+                shot(desk, name, step["command"], tmp_path / f"copy{number}")
+    verbs = {command.split()[2] for _, _, command in tried}
+    assert verbs == {"triage", "verify", "accept", "resolve", "reject", "contest", "rebut", "escalate"}
 
 
 def test_what_is_not_to_be_kept_is_not(tmp_path: Path) -> None:

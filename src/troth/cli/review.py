@@ -38,7 +38,7 @@ COMMANDS: Final[Table] = {
     "estimate": ("troth.cli.review_consent", "Tell how long a review should be given; sends nothing."),
     "consent": ("troth.cli.review_consent", "Say to which addresses reviews may be sent."),
     "validate": ("troth.cli.review_documents", "Tell every rule that a review document breaks, and where."),
-    "show": ("troth.cli.review_documents", "Show findings with the text they point at, or what became of them."),
+    "show": ("troth.cli.review_documents", "Show findings with the text they point at, or their end."),
     "machine": ("troth.cli.review_documents", "Tell the states of a finding and its legal moves."),
 }
 

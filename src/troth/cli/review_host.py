@@ -126,9 +126,7 @@ def triage_cmd(
 @click.option(
     "--when-passes",
     type=click.Choice(RESULTS),
-    default="contradicts",
-    show_default=True,
-    help="What exit 0 of the command says of the finding.",
+    help="What exit 0 of the command says of the finding. Default: contradicts.",
 )
 @click.option("--when-fails", type=click.Choice(RESULTS), help="What exit 1 says. Default: the opposite.")
 @click.option("--anchor", metavar="JSON", help="Of an inspection: an anchor, which must resolve in the artifact.")

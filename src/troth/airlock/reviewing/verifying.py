@@ -23,7 +23,7 @@ _ANCHOR: Final = Limits(max_bytes=1 << 20, max_depth=8, refuse_overflow=True)
 _ONLY: Final[Mapping[str, str]] = {
     "anchor": "artifact-inspection", "quote": "artifact-inspection", "absent": "artifact-inspection",
     "uri": "source-retrieval", "source": "source-retrieval", "again": "command", "timeout": "command",
-    "when_fails": "command",
+    "when_passes": "command", "when_fails": "command",
 }  # fmt: skip
 """What a verification may carry -> the one method that it goes with."""
 
