@@ -641,7 +641,12 @@ def test_what_a_service_does_not_take(make: type[HttpBackend], request_: Request
 
 @pytest.mark.parametrize(
     ("make", "more"),
-    [(OpenAI, {"speed": "standard"}), (OpenAI, {"effort": "none"}), (Anthropic, {"speed": "fast", "effort": "xhigh"})],
+    [
+        (OpenAI, {"speed": "standard"}),
+        (OpenAI, {"effort": "none"}),
+        (Anthropic, {"effort": "low"}),
+        (Anthropic, {"speed": "fast", "effort": "xhigh"}),
+    ],
 )
 def test_what_it_takes(make: type[HttpBackend], more: dict[str, str]) -> None:
     assert ask(make, Reviewer(), **more).text is not None
