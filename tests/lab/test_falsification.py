@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+import json
+from dataclasses import asdict, replace
 
 import numpy as np
 import pytest
 
 from lab.calibrating import at_most
 from troth.core.errors import Refused
-from troth.lab.falsification import decide, read_rule, rule_digest
+from troth.lab.falsification import applicable, built_in, decide, read_rule, rule_digest, rule_from_json
 from troth.lab.measures import Arm, Criterion, Mean, Measure, Named, Rate, Report, Rule
+from troth.lab.statistics import wilson
+from troth.lab.suites import SUITES
 
 MUST = Criterion("F1", "dishonest", "breached", ">=", 0.9, "must", "A withheld payout is told.")
 SHOULD = Criterion("F1", "dishonest", "loss", "<=", 5.0, "should", "A loses little.")
@@ -94,6 +97,46 @@ def test_the_digest_is_the_rules_and_not_the_files() -> None:
     assert rule_digest(rule) != rule_digest(replace(rule, least=101))
     assert rule_digest(rule) != rule_digest(Rule((MUST, replace(SHOULD, bound=5.5)), source="one.toml"))
     assert decide(rule, []).digest == rule_digest(rule)
+
+
+def test_the_built_in_rule_names_what_the_suites_measure() -> None:
+    rule = built_in()
+    for criterion in rule.criteria:
+        suite = SUITES[criterion.suite]
+        (arm,) = [arm for arm in suite.arms if arm.name == criterion.arm]
+        assert criterion.measure in [measure.name for measure in arm.measures], criterion
+    assert {criterion.suite for criterion in rule.criteria} == set(SUITES) - {"B3"}
+    # a share without exception clears its bound with as many deals as a suite plays by itself
+    each = 1 - (1 - rule.confidence) / len(rule.criteria)
+    for criterion in rule.criteria:
+        if criterion.grade == "must":
+            n = SUITES[criterion.suite].deals
+            found = wilson(Rate(n if criterion.sense == ">=" else 0, n), each)
+            assert found.low is not None
+            assert found.high is not None
+            assert found.low >= criterion.bound if criterion.sense == ">=" else found.high <= criterion.bound
+
+
+def test_a_rule_applies_where_it_says_something() -> None:
+    rule = Rule((MUST,))
+    assert applicable(rule, ["F1", "B3"]) is rule
+    assert applicable(rule, ["B3"]) is None
+
+
+def test_a_rule_comes_back_from_its_json() -> None:
+    rule = built_in()
+    value = json.loads(json.dumps(asdict(rule)))
+    assert rule_from_json(value, "run.json") == rule
+    for changed in (
+        None,
+        {**value, "source": 1},
+        {**value, "criteria": {}},
+        {**value, "confidence": "0.9"},
+        {**value, "criteria": [{**value["criteria"][0], "bound": None}]},
+        {**value, "more": 1},
+    ):
+        with pytest.raises(Refused):
+            rule_from_json(changed, "run.json")
 
 
 TEXT = b"""\

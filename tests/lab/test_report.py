@@ -16,7 +16,7 @@ from lab.telling import hostile_files, report, small
 from troth.deals.codes import LABELS, NON_CLAIMS
 from troth.lab.inference import infer
 from troth.lab.measures import Criterion, Mean, Rate, Rule
-from troth.lab.report import report_files, report_value
+from troth.lab.report import command_of, report_files, report_value
 from troth.lab.statistics import wilson
 
 HARMLESS = {
@@ -74,7 +74,7 @@ def test_the_json_says_counts_estimates_and_how(files: dict[str, bytes]) -> None
     assert first["counts"] == {"b": 50, "c": 20, "both": 70, "neither": 60}
     assert first["test"] == "McNemar, exact"
     assert first["adjusted_p"] == max(first["p"], 2 * suite["comparisons"][1]["p"])  # Holm: no less than the one before
-    assert (suite["command"], suite["seed"]) == ("A sentence.", 7)
+    assert (suite["command"], suite["seed"]) == ("A sentence. --rule cash", 7)
     assert value["falsification"]["word"] == "keep"
     assert value["falsification"]["rule"]["sha256"] == infer(report()).decision.digest  # type: ignore[union-attr]  # a rule is there
     assert [one["holds"] for one in suite["demands"]] == [True, False]
@@ -142,8 +142,18 @@ def test_several_suites_stand_on_one_page_under_one_rule() -> None:
     assert [suite["suite"] for suite in value["suites"]] == ["B3", "F1"]
     assert value["falsification"]["word"] == "retire"  # 0.6 of F1 is clearly less than 0.9
     assert [criterion["outcome"] for criterion in value["falsification"]["criteria"]] == ["met", "missed"]
-    assert {"plots/B3/share-of-deals.svg", "plots/F1/share-of-deals.svg"} <= set(files)
+    assert {"plots/b3-share-of-deals.svg", "plots/f1-share-of-deals.svg"} <= set(files)
     assert json.loads(report_files([infer(one), infer(two)])["report.json"])["falsification"] is None
+
+
+def test_the_command_names_a_rule_that_is_not_the_built_in_one() -> None:
+    rule = Rule((Criterion("B3", "cash", "accepted", ">=", 0.4, "must", "s"),), source="my rule.toml")
+    played = infer(replace(small(), command="troth deal suite B3"))
+    assert command_of(played, None) == command_of(played, replace(rule, source="built in")) == "troth deal suite B3"
+    assert command_of(played, rule) == "troth deal suite B3 --rule 'my rule.toml'"
+    files = report_files(played, rule)
+    assert json.loads(files["report.json"])["suites"][0]["command"] == command_of(played, rule)
+    assert command_of(played, rule) in Page(files["report.html"]).said
 
 
 def test_what_was_not_counted_is_none_and_no_number() -> None:

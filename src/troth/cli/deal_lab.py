@@ -112,13 +112,25 @@ def _tell_policies(as_json: bool) -> int:
 
 @click.command("suite")
 @click.argument("name")
-@click.option("--rule", type=click.Path(path_type=Path), help="The falsification rule, TOML, fixed before the run.")
+@click.option("--half-width", type=float, help="As many runs as keep every share's interval within ± this.")
+@click.option("--rule", type=click.Path(path_type=Path), help="A falsification rule, TOML; else the built-in one.")
 @_options
-def suite_cmd(*, name: str, rule: Path | None, seed: int, runs: int | None, out: Path | None, as_json: bool) -> int:
+def suite_cmd(
+    *,
+    name: str,
+    half_width: float | None,
+    rule: Path | None,
+    seed: int,
+    runs: int | None,
+    out: Path | None,
+    as_json: bool,
+) -> int:
     """Run a suite, or all of them in the protocol's order, and write a folder with transcript and report.
 
     \b
     NAME: F1 to F7, F-D′ (typed F-D', fd or f-d-prime too), B3, or all.
+
+    The template is kept, revised or retired by a rule fixed before the run and printed with the report.
 
     Exit status: 0 every deal showed what the protocol must show, 1 one did not.
 
@@ -128,6 +140,10 @@ def suite_cmd(*, name: str, rule: Path | None, seed: int, runs: int | None, out:
 
     asked = list(SUITES.values()) if name.strip().lower() == "all" else [find(name)]
     fixed = _rule(rule)
+    if half_width is not None:
+        from troth.lab.power import deals_for_half_width
+
+        runs = _planned(runs, deals_for_half_width(half_width), "--half-width")
     every = name.strip().lower() == "all"
     base = out or Path(f"suites-seed{seed}" if every else f"{_ascii(asked[0].id)}-seed{seed}-{runs or asked[0].deals}")
     results = [(_played(suite, seed, runs), base / _ascii(suite.id) if every else base) for suite in asked]
@@ -135,17 +151,35 @@ def suite_cmd(*, name: str, rule: Path | None, seed: int, runs: int | None, out:
 
 
 @click.command("b3")
+@click.option("--difference", type=float, help="As many pairs as find this difference of shares with --power.")
+@click.option("--power", type=float, help="The chance of finding it.  [default: 0.8]")
 @_options
-def b3_cmd(seed: int, runs: int | None, out: Path | None, as_json: bool) -> int:
+def b3_cmd(
+    *,
+    difference: float | None,
+    power: float | None,
+    seed: int,
+    runs: int | None,
+    out: Path | None,
+    as_json: bool,
+) -> int:
     """Offer the same agent points, object options, and both, in pairs, and compare acceptance and disclosure.
 
     Exit status: 0 every deal kept to its terms, 1 one did not.
 
-    Example: troth deal b3 --runs 2000 --seed 1
+    Example: troth deal b3 --difference 0.05 --power 0.9 --seed 1
     """
     from troth.lab.suites import SUITES
 
-    result = _played(SUITES["B3"], seed, runs)
+    suite = SUITES["B3"]
+    if difference is not None:
+        from troth.lab.power import pairs_for_difference
+
+        pairs = pairs_for_difference(difference, 0.8 if power is None else power, comparisons=len(suite.pairings))
+        runs = _planned(runs, pairs, "--difference")
+    elif power is not None:
+        raise Refused("E_USAGE", "--power without a difference to find", remedy="Give --difference as well.")
+    result = _played(suite, seed, runs)
     return _keep([(result, out or Path(f"b3-seed{seed}-{result.deals}"))], None, as_json=as_json)
 
 
@@ -202,10 +236,17 @@ def _played(suite: Suite, seed: int, runs: int | None) -> Result:
         return play_suite(suite, seed, runs, progress)
 
 
-def _rule(path: Path | None) -> Rule | None:
+def _planned(runs: int | None, planned: int, option: str) -> int:
+    if runs is not None:
+        raise Refused("E_USAGE", f"both --runs and {option} say how many", remedy="Give one of them.")
+    return planned
+
+
+def _rule(path: Path | None) -> Rule:
+    from troth.lab.falsification import LARGEST, built_in, read_rule
+
     if path is None:
-        return None
-    from troth.lab.falsification import LARGEST, read_rule
+        return built_in()
 
     try:
         with path.open("rb") as file:
@@ -221,15 +262,19 @@ def _rule(path: Path | None) -> Rule | None:
 
 def _keep(results: list[tuple[Result, Path]], rule: Rule | None, *, as_json: bool, together: Path | None = None) -> int:
     """Write the folders, tell what was found, and return the exit status."""
+    from troth.lab.falsification import applicable
     from troth.lab.folders import files_of, inferred, joined, write
 
     inferences = []
     written = []
     for result, folder in results:
         inference = inferred(result)
-        new = write(folder, files_of(result, None if together else rule, inference))
+        own = None if rule is None else applicable(rule, [result.suite.id])
+        new = write(folder, files_of(result, own, inference))
         inferences.append(inference)
         written.append((str(folder), new))
+    if rule is not None:
+        rule = applicable(rule, [result.suite.id for result, _ in results])
     if together is not None:
         joined(together, [result for result, _ in results], inferences, rule)
     from troth.lab.report import report_value

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import hashlib
 import tomllib
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict
 from typing import Any, Final, NamedTuple
 
@@ -188,6 +188,35 @@ def read_rule(data: bytes, name: str) -> Rule:
         value = tomllib.loads(data.decode("utf-8"))
     except (UnicodeDecodeError, tomllib.TOMLDecodeError, RecursionError) as fault:
         raise _malformed(name, "$", f"no TOML: {printable(str(fault), 200)}") from None
+    return _checked(value, name)
+
+
+def built_in() -> Rule:
+    """Return the rule that a run is held to unless it names another (``rules/template.toml``)."""
+    from importlib.resources import files
+
+    return read_rule(files("troth.lab").joinpath("rules", "template.toml").read_bytes(), "built in")
+
+
+def applicable(rule: Rule, suites: Iterable[str]) -> Rule | None:
+    """Return the rule, or ``None`` when it says nothing of any of these suites."""
+    played = set(suites)
+    return rule if any(criterion.suite in played for criterion in rule.criteria) else None
+
+
+def rule_from_json(value: Any, name: str) -> Rule:
+    """Return a rule from the members that ``dataclasses.asdict`` gives of one.
+
+    Raises:
+        Refused: ``E_RULE_MALFORMED`` with the member's path.
+    """
+    if not isinstance(value, dict) or not isinstance(value.get("source"), str):
+        raise _malformed(name, "$", "no object with the members of a rule")
+    members = {("criterion" if member == "criteria" else member): held for member, held in value.items()}
+    return _checked({member: held for member, held in members.items() if member != "source"}, value["source"])
+
+
+def _checked(value: dict[str, Any], name: str) -> Rule:
     for member in value:
         if member not in ("confidence", "least", "criterion"):
             raise _malformed(name, f"$.{printable(member, 60)}", "unknown member")
@@ -197,7 +226,7 @@ def read_rule(data: bytes, name: str) -> Rule:
     if type(least) is not int or not 2 <= least <= MOST:
         raise _malformed(name, "$.least", f"not an integer from 2 to {MOST}")
     tables = value.get("criterion")
-    if not isinstance(tables, list) or not tables:
+    if not isinstance(tables, list | tuple) or not tables:
         raise _malformed(name, "$.criterion", "no criteria: write [[criterion]] tables")
     criteria = tuple(_criterion(name, f"$.criterion[{place}]", table) for place, table in enumerate(tables))
     keys = [(one.suite, one.arm, one.measure, one.sense) for one in criteria]

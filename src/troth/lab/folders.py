@@ -291,14 +291,14 @@ def _check_one(
 
 
 def _rule_of(folder: Path, recipe: Mapping[str, Any]) -> Rule | None:
-    from troth.lab.measures import Criterion, Rule
+    from troth.lab.falsification import rule_from_json
 
     value = recipe.get("rule")
     if value is None:
         return None
     try:
-        return Rule(**{**value, "criteria": tuple(Criterion(**one) for one in value["criteria"])})
-    except (KeyError, TypeError, ValueError):
+        return rule_from_json(value, "run.json")
+    except Refused:
         raise _unreadable(folder, "run.json holds a rule that is none") from None
 
 

@@ -12,6 +12,7 @@ import base64
 import functools
 import hashlib
 import math
+import shlex
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final
 
@@ -49,10 +50,10 @@ def report_files(results: Results | Sequence[Results], rule: Rule | None = None)
     pictures = [draw(one) for one in every]
     files: dict[str, bytes] = {}
     for one, drawn in zip(every, pictures, strict=True):
-        folder = "plots" if len(every) == 1 else f"plots/{_folder(one.report.suite)}"
+        prefix = "" if len(every) == 1 else f"{_slug(one.report.suite)}-"
         for picture in drawn:
-            files[f"{folder}/{picture.name}.svg"] = picture.svg
-            files[f"{folder}/{picture.name}.png"] = picture.png
+            files[f"plots/{prefix}{picture.name}.svg"] = picture.svg
+            files[f"plots/{prefix}{picture.name}.png"] = picture.png
     decision, rule = _decided(every, rule)
     files["report.json"] = _json(every, decision, rule, sorted(files))
     files["report.html"] = _html(every, pictures, decision, rule)
@@ -73,8 +74,18 @@ def _decided(every: Sequence[Results], rule: Rule | None) -> tuple[Decision | No
     return None, None
 
 
-def _folder(suite: str) -> str:
-    return "".join(char if char.isascii() and (char.isalnum() or char == "-") else "_" for char in suite)[:40] or "_"
+def command_of(results: Results, rule: Rule | None) -> str:
+    """Return the command that gives the same bytes again, with the rule's file where it is not the built-in one."""
+    command = results.report.command
+    if rule is None or rule.source == "built in":
+        return command
+    return f"{command} --rule {shlex.quote(rule.source)}"
+
+
+def _slug(suite: str) -> str:
+    """Return a suite's id as a part of a file's name."""
+    plain = suite.lower().replace("′", "-prime")
+    return "".join(char if char.isascii() and (char.isalnum() or char == "-") else "_" for char in plain)[:40] or "_"
 
 
 # JSON ----------------------------------------------------------------------------------------------------------------
@@ -90,7 +101,7 @@ def _value(every: Sequence[Results], decision: Decision | None, rule: Rule | Non
         "labels": list(LABELS),
         "non_claims": {"source": NON_CLAIMS_REF, "claims": list(NON_CLAIMS)},
         "version": __version__,
-        "suites": [_suite(one) for one in every],
+        "suites": [{**_suite(one), "command": command_of(one, rule)} for one in every],
         "falsification": None if decision is None or rule is None else _falsification(decision, rule),
     }
 
@@ -101,7 +112,6 @@ def _suite(results: Results) -> dict[str, Any]:
         "suite": report.suite,
         "title": report.title,
         "sentence": report.sentence,
-        "command": report.command,
         "seed": report.seed,
         "derivation": report.derivation,
         "deals": report.deals,
@@ -262,6 +272,7 @@ def _html(
         pictures=pictures,
         decision=decision,
         rule=rule,
+        commands=[command_of(one, rule) for one in every],
         correction_name=correction.capitalize(),
         correction_sentence=CORRECTIONS[correction],
         non_claims=NON_CLAIMS,

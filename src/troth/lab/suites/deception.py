@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from troth.lab import distinguisher
 from troth.lab.outcome import Outcome
 from troth.lab.playing import FORGERIES, Played, Setting, looks_the_same
 from troth.lab.suites.plan import (
@@ -153,6 +154,7 @@ SUITE: Final = Suite(
         )
         for rate in BASE_RATES
     ),
+    also=lambda seed, deals: (distinguisher.measured(seed, deals),),
     axis="base rate of forged deals, which A knows (share)",
     findings=_findings,
 )

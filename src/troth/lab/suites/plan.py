@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Final, NamedTuple, TypeAlias
 
-from troth.lab.measures import Comparison, Paired, Rate, Reference
+from troth.lab.measures import Arm, Comparison, Paired, Rate, Reference
 from troth.lab.outcome import Outcome
 from troth.lab.playing import Played, Setting
 
@@ -76,8 +76,16 @@ def no_findings(_: dict[str, list[Outcome]]) -> tuple[str, ...]:
     return ()
 
 
+def no_arms(_seed: int, _deals: int) -> tuple[Arm, ...]:
+    """Return nothing."""
+    return ()
+
+
 class Suite(NamedTuple):
-    """A suite: ``deals`` is how many of each arm are played unless asked otherwise."""
+    """A suite: ``deals`` is how many of each arm are played unless asked otherwise.
+
+    ``also`` measures further arms, from seed and deals, on deals of their own that leave no rows.
+    """
 
     id: str
     title: str
@@ -88,6 +96,7 @@ class Suite(NamedTuple):
     axis: str | None = None
     findings: Callable[[dict[str, list[Outcome]]], tuple[str, ...]] = no_findings
     deals: int = 400
+    also: Callable[[int, int], tuple[Arm, ...]] = no_arms
     command: str | None = None
     """The command line that plays it, without seed and number; ``None`` when its id says it."""
 

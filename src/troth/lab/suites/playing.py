@@ -10,6 +10,7 @@ from troth.deals.writing import Scribe
 from troth.lab.measures import Arm, Demanded, Mean, Named, Rate, Report
 from troth.lab.outcome import Outcome
 from troth.lab.playing import Game
+from troth.lab.power import plan_of
 from troth.lab.seeds import VERSION
 from troth.lab.suites.plan import COMMON, ArmPlan, Measured, Suite
 
@@ -129,10 +130,11 @@ def report_of(
         seed=seed,
         derivation=DERIVATION,
         deals=sum(len(of_arm) for of_arm in rows.values()),
-        arms=arms,
+        arms=(*arms, *suite.also(seed, deals)),
         comparisons=tuple(one.counted(rows[one.first], rows[one.second]) for one in suite.pairings),
         references=suite.references,
         axis=suite.axis,
+        plan=plan_of(deals, len(suite.pairings)) if deals > 1 else None,
         findings=suite.findings(rows),
         demands=shown,
     )
