@@ -167,6 +167,7 @@ def test_tier_consent_and_what_is_missing(capsys: pytest.CaptureFixture[str], mo
     assert "ANTHROPIC_API_KEY" in by_name["anthropic:m"]["missing"]
     assert told["chosen"] == "openai:m"
     text = said(capsys, "review", "backends", "openai:m", "anthropic:m")
+    assert "The most independent of them that is usable: openai:m\n" in text
     assert "host        claude (markers, confidence strong: CLAUDECODE)" in text
     assert "sk-some-key" not in text + json.dumps(told)
 

@@ -137,7 +137,7 @@ def backends_cmd(*, reviewer: tuple[str, ...], as_json: bool) -> int:
             }
         )
     else:
-        _tell(found)
+        _tell(found, among_named=bool(reviewer))
     return 0 if not found.alone else 3
 
 
@@ -147,7 +147,7 @@ def _self_review(found: Survey) -> dict[str, Any]:
     return {"allowed": found.self_review is None, "reason": found.self_review}
 
 
-def _tell(found: Survey) -> None:
+def _tell(found: Survey, *, among_named: bool) -> None:
     host = found.host
     how = f"{host.method}, confidence {host.confidence}"
     markers = f": {', '.join(host.markers)}" if host.markers else ""
@@ -160,7 +160,8 @@ def _tell(found: Survey) -> None:
     for line in said:
         say(line)
     if found.chosen is not None:
-        say(f"Without --backend this one is asked: {printable(found.chosen, 200)}")
+        asked = "The most independent of them that is usable" if among_named else "Without --backend this one is asked"
+        say(f"{asked}: {printable(found.chosen, 200)}")
     elif not found.alone:
         say("None is asked by itself: name one with --backend.")
     elif found.self_review is None:
