@@ -109,6 +109,7 @@ def test_the_parent_tells_what_was_not_seen() -> None:
     done = result(begun(value, held.artifact), "rec")
     assert done["outcome"] == "converged"
     told = report(value, done, artifact=held.artifact)
+    assert told.members == ("c01 (a.py): approve", "c02 (b.py): approve", "c03 (lib/c.py): approve")
     for text in (markdown(told).replace("\\", ""), html(told)):
         for statement in value["limitations"]:
             assert statement in text

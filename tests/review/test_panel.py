@@ -16,7 +16,7 @@ from review.documents import artifact, document
 from troth.core.canonical import record_bytes
 from troth.core.errors import Refused
 from troth.review.artifact import Artifact
-from troth.review.pages import markdown
+from troth.review.pages import html, markdown
 from troth.review.panel import MOST, Candidate, Seat, Source, candidates, merged, seating, unreviewed
 from troth.review.report import report
 from troth.review.run import begun, result
@@ -158,6 +158,17 @@ def test_alternatives_travel_apart_and_unverified() -> None:
     assert value["extensions"]["panel"]["alternatives"] == [{"seat": "a", "text": "Rent instead.", "verified": False}]
     assert value["findings"] == []
     assert "Rent" not in json.dumps({**value, "extensions": {}})
+    told = report(value)
+    assert told.alternatives == ("a: Rent instead.",)
+    assert told.members == ("a: scripted, undetermined, 0 findings", "b: scripted, undetermined, 0 findings")
+    for text in (markdown(told).replace("\\", ""), html(told)):
+        assert "Suggested instead, not verified" in text
+        assert "a: Rent instead." in text
+    evil = "<script>x</script> [x](javascript:x)"
+    nasty = merged([seat(evil, [], extensions={"alternatives": [evil]}), seat("b")], review_id="p")
+    assert "<script>" not in html(report(nasty)) + markdown(report(nasty)).replace("\\<", "")
+    assert "b: scripted, undetermined, failed" in report(nasty).members
+    assert report(document("response")).members == ()
 
 
 # --- what is undone ---

@@ -15,7 +15,7 @@ from troth.core.words import printable
 from troth.review.artifact import Artifact
 from troth.review.context import Passage, shown
 from troth.review.formats import heard
-from troth.review.panel import breadth_of
+from troth.review.panel import breadth_of, held_in
 from troth.review.run import ENDS
 
 MAX_TEXT: Final = 4000
@@ -139,6 +139,10 @@ class Report:
     findings: tuple[Told, ...]
     open: tuple[Told, ...]
     limits: tuple[str, ...]
+    members: tuple[str, ...] = ()
+    """Of a panel its reviewers, each with its own tier, of chunks the chunks; what each came to."""
+    alternatives: tuple[str, ...] = ()
+    """What reviewers of a panel suggested instead; nobody verified it."""
 
 
 def report(
@@ -192,7 +196,23 @@ def report(
         findings=findings,
         open=tuple(told for told in findings if told.end == "awaiting_operator"),
         limits=tuple(_limits(review, reconciliation, about)),
+        members=tuple(_clean(text, 600) for text in _members(review)),
+        alternatives=tuple(
+            f"{_clean(str(held.get('seat')), 160)}: {_clean(str(held.get('text')))}"
+            for held in held_in(review, "panel", "alternatives")
+        ),
     )
+
+
+def _members(review: Mapping[str, Any]) -> Iterable[str]:
+    for seat in held_in(review, "panel", "seats"):
+        came = f"{seat.get('findings')} findings" if seat.get("outcome") == "answered" else "failed"
+        tier = str(seat.get("tier")).replace("_", " ")
+        yield f"{seat.get('seat')}: {seat.get('backend')}, {tier}, {came}"
+    for chunk in held_in(review, "chunks"):
+        members = chunk.get("members")
+        named = ", ".join(map(str, members)) if isinstance(members, list) else "members not named"
+        yield f"{chunk.get('id')} ({named}): {str(chunk.get('outcome')).replace('_', ' ')}"
 
 
 def _grouped(records: Iterable[Mapping[str, Any]]) -> dict[str, list[Mapping[str, Any]]]:

@@ -75,6 +75,9 @@ def markdown(report: Report) -> str:
     parts += [f"> {escaped(text)}" for text in report.notices]
     parts.append(escaped(report.summary))
     rows = report.tally.rows()
+    if report.members:
+        parts.append("## Members")
+        parts.append("\n".join(f"- {escaped(text)}" for text in report.members))
     parts.append("## Tally")
     parts.append(
         "\n".join(
@@ -93,6 +96,9 @@ def markdown(report: Report) -> str:
         parts += _finding(told)
     if not report.findings:
         parts.append("None.")
+    if report.alternatives:
+        parts.append("## Suggested instead, not verified")
+        parts.append("\n".join(f"- {escaped(text)}" for text in report.alternatives))
     parts.append("## Limits")
     parts.append("\n".join(f"- {escaped(text)}" for text in report.limits))
     return "\n\n".join(parts) + "\n"
