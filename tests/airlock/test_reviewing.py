@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
+import os
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -520,3 +521,40 @@ def test_what_no_record_can_hold_is_refused_before_a_folder_is_made(tmp_path: Pa
         with refused("E_NOT_TEXT"):
             started(tmp_path, Reviewer(response()), **given)
     assert Reviews(tmp_path / "reviews").list() == []
+
+
+def test_what_cannot_be_written_was_not_done(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    session = started(tmp_path, Reviewer(response(finding(1))))
+    before = {name: session.folder.read(name) for name in ("events.jsonl", "calls.jsonl", "response.json")}
+
+    def full(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr("troth.stores.durable.write_all", full)
+        with refused("E_WRITE_FAILED"):
+            checkable(session, "F001")
+    assert session.case("F001").state == "reviewed"
+    assert {name: session.folder.read(name) for name in before} == before
+    checkable(session, "F001")
+    assert opened(session).case("F001").state == "evidence_verification"
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="the hosts are forked")
+def test_hosts_at_once_take_turns(tmp_path: Path) -> None:
+    session = started(tmp_path, Reviewer(response(finding(1))))
+    checkable(session, "F001")
+    children = []
+    for number in range(6):
+        child = os.fork()
+        if child == 0:
+            try:
+                with session.folder.exclusively():
+                    inspected(opened(session), "F001", "supports", f"Looked at {number}.")
+                os._exit(0)
+            except BaseException:
+                os._exit(1)
+        children.append(child)
+    assert [os.waitpid(child, 0)[1] for child in children] == [0] * 6
+    told = [entry["detail"] for entry in opened(session).case("F001").verification]
+    assert sorted(told) == [f"Looked at {number}." for number in range(6)]
