@@ -15,10 +15,12 @@ from typing import Any
 
 import pytest
 
+from lab.calibrating import inside
 from troth.core.errors import Busy, Refused
 from troth.deals.codes import LABELS
 from troth.lab.measures import Rate
 from troth.lab.playing import Game
+from troth.lab.policies import make
 from troth.lab.statistics import wilson
 from troth.lab.sweepconfig import Sweep, read_sweep
 from troth.lab.sweepfolder import SweepFolder
@@ -123,6 +125,25 @@ def test_the_summary_counts_what_the_table_holds(sweep, whole):
     honest = told["cells"][0]
     assert honest["rates"]["accepted"]["value"] == 1.0
     assert honest["ends"].get("settled", 0) + honest["ends"]["breached(A:fail)"] == honest["deals"]
+
+
+def test_rates_are_those_of_the_closed_form(tmp_path):
+    agent, checker = "rational(belief=0.6, reserve=1, reserve_to=11, follow=0.8)", "noisy(0.2, 0.1)"
+    text = (
+        f'name = "c"\nseeds = [5, 6]\ndeals = 1500\ncounterparties = ["honest"]\nagents = ["{agent}"]\n'
+        f'[[offers]]\nname = "cash"\n[[noise]]\nname = "n"\nchecker = "{checker}"\n'
+        'forged = "forged_honesty"\nforged_rate = 0.25\n'
+    )
+    (cell,) = run(read_sweep(text.encode()), tmp_path / "out").summary["cells"]
+    accepted = make("A", agent).accepts(10)
+    assert accepted == pytest.approx(0.5)
+    deals = cell["deals"]
+    assert inside(cell["rates"]["accepted"]["k"], deals, accepted)
+    assert inside(cell["rates"]["disclosed"]["k"], deals, accepted * 0.8)
+    assert inside(cell["rates"]["settled"]["k"], deals, accepted * 0.8 * 0.9 * 0.75)
+    assert inside(cell["checker"]["false_fail"]["k"], cell["checker"]["false_fail"]["n"], 0.1)
+    assert inside(cell["forged"], deals, 0.25)
+    assert not inside(cell["rates"]["accepted"]["k"], deals, accepted + 0.1)
 
 
 def test_labels_and_non_claims_are_in_every_file(whole):
