@@ -53,8 +53,8 @@ def test_played_again_it_is_the_same(folder: Path, files: dict[str, bytes]) -> N
     assert files_of(play_suite(find("F1"), 5, 3)) == files
     found = check(folder)
     assert found.faults == ()
-    assert found.runs[0].result is not None
-    assert check(folder, again=False).runs[0].result is None
+    assert found.runs[0].again is not None
+    assert check(folder, again=False).runs[0].again is None
     assert not write(folder, files)
 
 

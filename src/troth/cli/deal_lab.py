@@ -14,6 +14,7 @@ from troth.cli.progress import Countdown
 from troth.core.errors import Place, Refused
 
 if TYPE_CHECKING:
+    from troth.deals.run import Run
     from troth.lab.inference import Results
     from troth.lab.measures import Rule
     from troth.lab.suites.plan import Suite
@@ -87,11 +88,12 @@ def run_cmd(
         raise Refused("E_USAGE", "an amount below 0, or a clock that is not from 0 to 100 steps", remedy="See --help.")
     terms = Terms(amount, options, None, deadline_steps, expires_steps)
     suite = single(Setting(c, a, k, terms, forged=forged, forged_rate=forged_rate, series=series))
-    result = _played(suite, seed, runs)
     from troth.deals.answer import exit_status
 
-    _keep([(result, out or Path(f"run-seed{seed}-{result.deals}"))], None, as_json=as_json)
-    return exit_status(result.scribe.run)
+    statuses: list[int] = []
+    played = _played(suite, seed, runs, lambda result: statuses.append(exit_status(result.scribe.run)))
+    _keep([(played, out or Path(f"run-seed{seed}-{runs or suite.deals}"))], None, as_json=as_json)
+    return statuses[0]
 
 
 def _tell_policies(as_json: bool) -> int:
@@ -138,16 +140,18 @@ def suite_cmd(
     """
     from troth.lab.suites import SUITES, find
 
-    asked = list(SUITES.values()) if name.strip().lower() == "all" else [find(name)]
     fixed = _rule(rule)
     if half_width is not None:
         from troth.lab.power import deals_for_half_width
 
         runs = _planned(runs, deals_for_half_width(half_width), "--half-width")
-    every = name.strip().lower() == "all"
-    base = out or Path(f"suites-seed{seed}" if every else f"{_ascii(asked[0].id)}-seed{seed}-{runs or asked[0].deals}")
-    results = [(_played(suite, seed, runs), base / _ascii(suite.id) if every else base) for suite in asked]
-    return _keep(results, fixed, as_json=as_json, together=base if every else None)
+    if name.strip().lower() == "all":
+        base = out or Path(f"suites-seed{seed}{f'-{runs}' if runs else ''}")
+        plays = [(_played(suite, seed, runs), base / _ascii(suite.id)) for suite in SUITES.values()]
+        return _keep(plays, fixed, as_json=as_json, together=base)
+    suite = find(name)
+    folder = out or Path(f"{_ascii(suite.id)}-seed{seed}-{runs or suite.deals}")
+    return _keep([(_played(suite, seed, runs), folder)], fixed, as_json=as_json)
 
 
 @click.command("b3")
@@ -179,8 +183,8 @@ def b3_cmd(
         runs = _planned(runs, pairs, "--difference")
     elif power is not None:
         raise Refused("E_USAGE", "--power without a difference to find", remedy="Give --difference as well.")
-    result = _played(suite, seed, runs)
-    return _keep([(result, out or Path(f"b3-seed{seed}-{result.deals}"))], None, as_json=as_json)
+    folder = out or Path(f"b3-seed{seed}-{runs or suite.deals}")
+    return _keep([(_played(suite, seed, runs), folder)], None, as_json=as_json)
 
 
 @click.command("report")
@@ -195,11 +199,11 @@ def report_cmd(folder: Path, quick: bool, as_json: bool) -> int:
     Example: troth deal report f1-seed1-400
     """
     from troth.deals.codes import LABELS
-    from troth.lab.folders import check, inferred
+    from troth.lab.folders import check
 
     with Countdown("playing again", "deals") as progress:
         found = check(folder, again=not quick, progress=progress)
-    left = sorted({one.version for one in found.runs if one.result is None})
+    left = sorted({one.version for one in found.runs if one.again is None})
     why = "not asked for" if quick else f"made by version {', '.join(printable(one, 40) for one in left)}"
     if as_json:
         note(f"troth: {labelled()}")
@@ -221,19 +225,27 @@ def report_cmd(folder: Path, quick: bool, as_json: bool) -> int:
     if left:
         say(f"Not played again: {why}.")
     for one in found.runs:
-        if one.result is not None:
-            _tell(one.result, inferred(one.result))
+        if one.again is not None:
+            _tell(one.again)
     return 1 if found.faults else 0
 
 
 # What they share -----------------------------------------------------------------------------------------------------
 
 
-def _played(suite: Suite, seed: int, runs: int | None) -> Result:
+def _played(
+    suite: Suite, seed: int, runs: int | None, also: Callable[[Result], None] = lambda result: None
+) -> Callable[[], Result]:
+    """Return what plays a suite when it is its turn, so that one suite's deals are in memory at a time."""
     from troth.lab.suites.playing import play_suite
 
-    with Countdown(f"playing {suite.id}", "deals") as progress:
-        return play_suite(suite, seed, runs, progress)
+    def play() -> Result:
+        with Countdown(f"playing {suite.id}", "deals") as progress:
+            result = play_suite(suite, seed, runs, progress)
+        also(result)
+        return result
+
+    return play
 
 
 def _planned(runs: int | None, planned: int, option: str) -> int:
@@ -260,51 +272,60 @@ def _rule(path: Path | None) -> Rule:
         ) from None
 
 
-def _keep(results: list[tuple[Result, Path]], rule: Rule | None, *, as_json: bool, together: Path | None = None) -> int:
-    """Write the folders, tell what was found, and return the exit status."""
+def _keep(
+    plays: list[tuple[Callable[[], Result], Path]],
+    rule: Rule | None,
+    *,
+    as_json: bool,
+    together: Path | None = None,
+) -> int:
+    """Play suites, write their folders, tell what was found, and return the exit status."""
     from troth.lab.falsification import applicable
     from troth.lab.folders import files_of, inferred, joined, write
 
-    inferences = []
-    written = []
-    for result, folder in results:
+    if as_json:
+        note(f"troth: {labelled()}")
+    else:
+        say(labelled())
+    inferences: list[Results] = []
+    written: list[dict[str, object]] = []
+    holds = True
+    for play, folder in plays:
+        result = play()
         inference = inferred(result)
         own = None if rule is None else applicable(rule, [result.suite.id])
         new = write(folder, files_of(result, own, inference))
+        holds = holds and result.holds
         inferences.append(inference)
-        written.append((str(folder), new))
+        written.append({"folder": str(folder), "written": new})
+        if not as_json:
+            _tell(inference, result.scribe.run)
+            say(f"{'written' if new else 'the same bytes stand in'}: {printable(str(folder), 400)}")
     if rule is not None:
-        rule = applicable(rule, [result.suite.id for result, _ in results])
+        rule = applicable(rule, [inference.report.suite for inference in inferences])
     if together is not None:
-        joined(together, [result for result, _ in results], inferences, rule)
+        joined(together, inferences, rule)
     from troth.lab.report import report_value
 
     if as_json:
-        note(f"troth: {labelled()}")
-        value = report_value(inferences, rule)
-        value["folders"] = [{"folder": place, "written": new} for place, new in written]
-        emit_json(value)
-    else:
-        say(labelled())
-        for (result, _), inference, (place, new) in zip(results, inferences, written, strict=True):
-            _tell(result, inference)
-            say(f"{'written' if new else 'the same bytes stand in'}: {printable(place, 400)}")
-        if rule is not None:
-            decided = report_value(inferences, rule)["falsification"]
-            say(f"template: {decided['word']} ({printable(decided['sentence'], 300)})")
-        if together is not None:
-            say(f"one page of all: {printable(str(together / 'report.html'), 400)}")
-    return 0 if all(result.holds for result, _ in results) else 1
+        emit_json({**report_value(inferences, rule), "folders": written})
+        return 0 if holds else 1
+    if rule is not None:
+        decided = report_value(inferences, rule)["falsification"]
+        say(f"template: {decided['word']} ({printable(decided['sentence'], 300)})")
+    if together is not None:
+        say(f"one page of all: {printable(str(together / 'report.html'), 400)}")
+    return 0 if holds else 1
 
 
-def _tell(result: Result, inference: Results) -> None:
+def _tell(inference: Results, run: Run | None = None) -> None:
     from troth.lab.measures import Rate
 
     report = inference.report
     say()
     say(f"{report.suite}  {report.title}: {report.deals} deals, seed {report.seed}")
-    if result.suite.id == "run" and report.deals == 1:
-        for deal in result.scribe.run.deals.values():
+    if run is not None and report.deals == 1:
+        for deal in run.deals.values():
             say(f"  {printable(' -> '.join(deal.history[:-1]), 300)} -> {word(deal.state)}")
     for arm in report.arms:
         say(f"  {arm.name}: {arm.sentence}")

@@ -130,14 +130,14 @@ def folder_name(suite: str) -> str:
     return suite.lower().replace("′", "-prime")
 
 
-def joined(folder: Path, results: Sequence[Result], inferences: Sequence[Results], rule: Rule | None) -> None:
+def joined(folder: Path, inferences: Sequence[Results], rule: Rule | None) -> None:
     """Write one report of several suites beside their folders, and what they were; it replaces one that stood there.
 
     Raises:
         Refused: ``E_RUN_FOLDER``, it cannot be written.
     """
     try:
-        for name, data in _joined_files(results, inferences, rule).items():
+        for name, data in _joined_files(inferences, rule).items():
             place = folder / name
             place.parent.mkdir(parents=True, exist_ok=True)
             made = place.with_name(f".{place.name}.{secrets.token_hex(6)}.new")
@@ -147,7 +147,7 @@ def joined(folder: Path, results: Sequence[Result], inferences: Sequence[Results
         raise _unreadable(folder, f"the report cannot be written: {fault.strerror or fault}") from None
 
 
-def _joined_files(results: Sequence[Result], inferences: Sequence[Results], rule: Rule | None) -> dict[str, bytes]:
+def _joined_files(inferences: Sequence[Results], rule: Rule | None) -> dict[str, bytes]:
     from troth.lab.report import report_files
 
     recipe = {
@@ -155,7 +155,7 @@ def _joined_files(results: Sequence[Result], inferences: Sequence[Results], rule
         "labels": list(LABELS),
         "non_claims": NON_CLAIMS_REF,
         "version": __version__,
-        "suites": [folder_name(result.suite.id) for result in results],
+        "suites": [folder_name(inference.report.suite) for inference in inferences],
         "rule": None if rule is None else asdict(rule),
     }
     return {"run.json": record_bytes(recipe), **report_files(inferences, rule)}
@@ -224,13 +224,13 @@ def difference(folder: Path, files: Mapping[str, bytes]) -> list[tuple[str, str]
 class Remade(NamedTuple):
     """One run of a folder: what it was, and the same played again.
 
-    ``result`` is ``None`` where that was not asked for, or another version made the folder.
+    ``again`` is what the same run gives again: ``None`` where that was not asked for, or another version made it.
     """
 
     suite: Suite
     seed: int
     deals: int
-    result: Result | None
+    again: Results | None
     version: str
 
 
@@ -267,9 +267,9 @@ def check(
         found = check(folder / name, again=again, progress=progress)
         every += [(f"{name}/{file}", says) for file, says in found.faults]
         runs += found.runs
-    results = [run.result for run in runs if run.result is not None]
-    if len(results) == len(names):
-        wanted = _joined_files(results, [inferred(result) for result in results], _rule_of(folder, recipe))
+    inferences = [run.again for run in runs if run.again is not None]
+    if len(inferences) == len(names):
+        wanted = _joined_files(inferences, _rule_of(folder, recipe))
         every += [fault for fault in difference(folder, wanted) if fault[0].split("/")[0] not in names]
     return Checked(tuple(sorted(every)), tuple(runs))
 
@@ -282,12 +282,13 @@ def _check_one(
     there = dict(_names(folder))
     faults = list(_from_transcript(there))
     version = str(recipe.get("version"))
-    result = None
+    inference = None
     if again and version == __version__:
         result = play_suite(suite, seed, deals, progress)
+        inference = inferred(result)
         named = {name for name, _ in faults}
-        faults += [fault for fault in difference(folder, files_of(result, rule)) if fault[0] not in named]
-    return faults, Remade(suite, seed, deals, result, version)
+        faults += [fault for fault in difference(folder, files_of(result, rule, inference)) if fault[0] not in named]
+    return faults, Remade(suite, seed, deals, inference, version)
 
 
 def _rule_of(folder: Path, recipe: Mapping[str, Any]) -> Rule | None:
