@@ -86,6 +86,9 @@ def test_questions_are_shown_whole_and_decided_one_by_one(tmp_path: Path) -> Non
         (["--finding", "F009", "--ruling", "No."], "E_REVIEW_DECISION"),
         (["--finding", "F001", "--ruling", " "], "E_REVIEW_DECISION"),
         (["--finding", "F001", "--ruling", "No.", "--as", "agent:host"], "E_REVIEW_ROLE"),
+        (["--finding", "F001", "--ruling", "No \udcff."], "E_NOT_TEXT"),
+        (["--finding", "F001", "--ruling", "No.", "--question", "So \udcff?"], "E_NOT_TEXT"),
+        (["--finding", "F001", "--ruling", "x" * 5000], "E_REVIEW_DECISION"),
         (["--finding", "F001", "--ruling", "No.", "--as", "nobody"], "E_USAGE"),
         (["--finding", "F001"], "E_USAGE"),
         (["--ruling", "No."], "E_USAGE"),
@@ -100,6 +103,16 @@ def test_what_is_refused_leaves_no_trace(tmp_path: Path, words: list[str], code:
     assert (answer.exit, answer.json["error"]["code"]) == (2, code)
     assert {path.name: path.read_bytes() for path in session.folder.path.iterdir() if path.is_file()} == before
     assert run(tmp_path, "decide", "--finding", "F001", "--ruling", "No.").exit == 0
+
+
+@pytest.mark.parametrize("same", ["memo:F001", "memo:F001=", "=memo:F001", "memo\udcff:F001=memo:F001", "a=b=c"])
+def test_what_is_no_pair(tmp_path: Path, same: str) -> None:
+    house(tmp_path, "resolved")
+    house(tmp_path, "resolved", name="other")
+    answer = run(tmp_path, "merge", "memo", "other", "--same", same, "--json")
+    assert answer.exit == 2
+    assert answer.json["error"]["code"] in ("E_USAGE", "E_PANEL_MERGE")
+    assert run(tmp_path, "merge", "memo", "other", "--id", "both").exit == 3
 
 
 def test_a_broken_record_refuses_the_whole_view(tmp_path: Path) -> None:

@@ -74,7 +74,7 @@ def decide(
 
     Raises:
         Refused: ``E_REVIEW_ROLE`` for anybody but a person; ``E_REVIEW_DECISION``; ``E_REVIEW_VIEW`` when what had to
-            be seen before is not there; ``E_WRITE_FAILED``.
+            be seen before is not there; ``E_NOT_TEXT``; ``E_WRITE_FAILED``.
     """
     from troth.ledger.values import is_human
 
@@ -84,9 +84,11 @@ def decide(
             f"{actor} is no person, and only a person decides what is open",
             remedy="Name the person who decided with --as human:NAME.",
         )
-    for name, text in (("ruling", ruling), ("question", question), ("reason", reason)):
+    for name, text in (("ruling", ruling), ("question", question), ("reason", reason), ("actor", actor)):
         if text is not None and len(text) > MOST_RULING:
             raise Refused("E_REVIEW_DECISION", f"the {name} has more than {MOST_RULING} characters", detail=name)
+        if text is not None and not _is_utf8(text):
+            raise Refused("E_NOT_TEXT", f"the {name} is not UTF-8, so no record can hold it")
     held = session.started()
     session.take_up(owed(held, finishing.decisions(session)))
     asked = {one.finding_id: one for one in questions(session)}
@@ -102,6 +104,14 @@ def decide(
         session.take_up([ruling_event(session.started(), after.line)])
     finishing.settle(session)
     return finishing.reconciliation(session)
+
+
+def _is_utf8(text: str) -> bool:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def _put(document: dict[str, Any], finding_id: str) -> str:
