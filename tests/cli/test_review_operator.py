@@ -196,6 +196,7 @@ def test_a_run_is_recorded_once(tmp_path: Path) -> None:
     again = run(tmp_path, "record", "--json")
     assert [row["row"] for row in again.json["rows"]] == [row["row"] for row in first.json["rows"]]
     assert not any(row["new"] for row in again.json["rows"])
+    assert run(tmp_path, "record", "--about", "cmt_00000000").exit == 2
     assert troth("verify", cwd=tmp_path).exit == 0
 
 

@@ -121,6 +121,7 @@ def test_who_is_dropped_is_named_and_nobody_is_asked_without_consent(tmp_path: P
     assert denied.exit == 2
     assert not (tmp_path / ".mentu" / "reviews" / "denied").exists()  # not even the one that had consent
     assert desk.panel("one").exit == 2
+    assert desk.panel("one", "two", lens="x \udcff").json["error"]["code"] == "E_NOT_TEXT"
 
 
 @pytest.mark.parametrize("forge", ["merge", "member", "gone", "response", "dropped"])

@@ -407,7 +407,10 @@ def record_cmd(*, review: str, about: str | None, store: str | None, as_json: bo
         raise Refused("E_NO_WORKSPACE", "this ledger stands in no workspace, so no run's folder can be read")
     session = Session(Reviews(space.folder / FOLDER).find(review))
     if about is not None:
-        about = resolve(about, ledger.read().state)
+        state = ledger.read().state
+        about = resolve(about, state)
+        if about not in state.signals:
+            raise Refused("E_REF_NOT_FOUND", f"no row is {printable(about, 80)}", detail="absent")
     found = record(session, ledger, about)
     if as_json:
         emit_json({"review": session.id, "rows": [one._asdict() for one in found]})

@@ -229,8 +229,10 @@ def _prepared(
     """Show every manifest and ask for every consent before anything is made or sent."""
     from troth.airlock.reviewing import reaching, running
     from troth.airlock.reviewing.gathering import gather
+    from troth.airlock.reviewing.host import text_of
     from troth.airlock.reviewing.session import Limits
 
+    text_of(given["lens"], "the lens")
     reviews, space = reviews_at(given["store"])
     who = actor_at(given["actor"], space)
     root = space.root if space is not None else None
