@@ -23,7 +23,7 @@ AHEAD: Final = 2
 """Chunks per worker that may be under way or waiting to be kept; this bounds the memory."""
 
 FRUITLESS: Final = 5
-"""Times in a row that the workers may die without finishing a chunk."""
+"""Times in a row that workers die without a finished chunk, after which the sweep gives up."""
 
 CONNECT_SECONDS: Final = 20
 
@@ -93,7 +93,7 @@ def processes(form: bytes, chunks: Iterable[int], jobs: int) -> Generator[tuple[
         except BrokenExecutor:
             # A worker was killed. Whatever was under way is played again.
             fruitless += 1
-            if fruitless > FRUITLESS:
+            if fruitless >= FRUITLESS:
                 raise Refused(
                     "E_SWEEP_WORKER",
                     f"the processes ended {fruitless} times in a row without finishing a chunk",
