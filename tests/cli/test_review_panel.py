@@ -148,6 +148,22 @@ def test_a_parent_rests_on_its_members(tmp_path: Path, forge: str) -> None:
     assert refused.value.code == "E_REVIEW_UNVERIFIED"
 
 
+def test_members_stay_while_their_parent_does(tmp_path: Path) -> None:
+    desk = Desk(tmp_path, one=says(), two=says())
+    desk.panel("one", "two")
+    assert desk("merge", "memo", "memo-2", "--id", "both").exit == 0
+    for name in ("memo", "memo-2"):
+        folder = desk.folder(name)
+        folder.write("run.json", folder.read("run.json").replace(b'"created":"20', b'"created":"19'))
+    kept = desk("prune", "--days", "1").json
+    assert kept["removed"] == []
+    assert kept["kept"] == [
+        {"review_id": name, "why": "the merged review both rests on it"} for name in ("memo", "memo-2")
+    ]
+    assert desk("forget", "both").exit == 0
+    assert desk("prune", "--days", "1").json["removed"] == ["memo", "memo-2"]
+
+
 # --- chunks ---
 
 

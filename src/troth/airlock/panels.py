@@ -154,6 +154,18 @@ def _parent(
     return session
 
 
+def named_members(folder: ReviewFolder) -> list[str]:
+    """Return the ids of the runs that a folder names as its members; none where it is no parent, or cannot be read."""
+    if not is_parent(folder):
+        return []
+    try:
+        value = folder.read_json(MERGE)
+    except Refused:
+        return []
+    members = value.get("members") if isinstance(value, dict) else None
+    return [name for name in members if isinstance(name, str)] if isinstance(members, list) else []
+
+
 def members_of(session: Session) -> list[Session]:
     """Return the runs that a parent was merged of.
 

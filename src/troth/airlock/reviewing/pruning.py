@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from datetime import timedelta
 
+from troth.airlock.panels import is_parent, named_members
 from troth.airlock.reviewing.viewing import standing
 from troth.core.errors import Busy
 from troth.core.instants import Clock, parse_instant, system_clock
@@ -39,7 +40,13 @@ def prune(
     spared: list[tuple[str, str]] = []
     if not dry_run:
         reviews.sweep()
-    for folder in reviews.list():
+    # A merged run rests on its members: it is looked at before them, and while it stays they stay.
+    needed: dict[str, str] = {}
+    for folder in sorted(reviews.list(), key=lambda each: not is_parent(each)):
+        if folder.id in needed:
+            spared.append((folder.id, f"the merged review {needed[folder.id]} rests on it"))
+            continue
+        needed |= dict.fromkeys(named_members(folder), folder.id)
         found = standing(folder, deep=False)
         when = parse_instant(found.created)
         if when is None:
@@ -52,6 +59,7 @@ def prune(
             spared.append((folder.id, f"{found.open_questions} of its questions wait for the operator"))
         elif dry_run:
             gone.append(folder.id)
+            needed = {name: by for name, by in needed.items() if by != folder.id}
         else:
             try:
                 with folder.exclusively():
@@ -60,4 +68,5 @@ def prune(
                 spared.append((folder.id, "a command is at work on it"))
                 continue
             gone.append(folder.id)
+            needed = {name: by for name, by in needed.items() if by != folder.id}
     return gone, spared
