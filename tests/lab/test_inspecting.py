@@ -9,6 +9,7 @@ import os
 import re
 import subprocess
 import sys
+import tomllib
 from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
@@ -265,6 +266,14 @@ def test_a_task_that_cannot_be_is_refused_before_a_model_is_asked(inspecting, wr
 
 ENTRY_POINT = "troth = troth.lab.inspecting"
 """By which the framework finds the task of an installed package."""
+
+
+def test_the_project_names_the_task_to_the_framework() -> None:
+    """What is tried below from a folder of its own is what an installation has."""
+    project = tomllib.loads((Path(__file__).resolve().parents[2] / "pyproject.toml").read_text(encoding="utf-8"))
+    named = project["project"]["entry-points"]["inspect_ai"]
+    assert [f"{name} = {module}" for name, module in named.items()] == [ENTRY_POINT]
+
 
 NO_NETWORK = """
 import socket, sys
