@@ -207,7 +207,10 @@ def message_line(step: int, message: Mapping[str, Any]) -> bytes:
 
 def message_form(line: bytes) -> bytes:
     """Return the canonical JSON of the message in a line that :func:`message_line` wrote."""
-    return line[len(_CANONICAL) : line.rindex(b",")]
+    return line[_BEFORE : line.rindex(b",")]
+
+
+_BEFORE: Final = len(_CANONICAL)
 
 
 def end_line(step: int) -> bytes:

@@ -213,7 +213,9 @@ class _Table:
         spoke = False
         for policy, view in self.turns:
             view.step = self.step
-            for _ in range(MAX_SPEECHES if policy.talkative else 1):
+            left = MAX_SPEECHES if policy.talkative else 1
+            while left:
+                left -= 1
                 deal = self.deal
                 if deal is not None:
                     view.state, view.since = deal.state, deal.steps[-1]
@@ -222,7 +224,8 @@ class _Table:
                     break
                 spoke = True
                 self._say(view.who, said)
-            if self.deal is not None and self.deal.closed and not self.lasting:
+            deal = self.deal
+            if deal is not None and deal.closed and not self.lasting:
                 break
         return spoke
 
