@@ -127,6 +127,12 @@ def test_hostile_names_are_text() -> None:
         assert picture.name == "dose" or "<script>" in said  # shown as it is
 
 
+def test_labels_stand_also_where_there_is_nothing_to_explain() -> None:
+    arm = Arm("alone", "s", (Named("accepted", "s", "share of deals", Rate(1, 3)),))
+    (picture,) = draw(infer(replace(small(), arms=(arm,))))
+    assert [text for text in texts(picture) if text.startswith(LABELS[0])]
+
+
 def test_many_arms_and_an_empty_one_are_drawn() -> None:
     arms = tuple(
         Arm(f"arm {number}", "s", (Named("accepted", "s", "share of deals", Rate(number % 3, min(number, 7))),))

@@ -78,6 +78,7 @@ def test_the_json_says_counts_estimates_and_how(files: dict[str, bytes]) -> None
     assert value["falsification"]["word"] == "keep"
     assert value["falsification"]["rule"]["sha256"] == infer(report()).decision.digest  # type: ignore[union-attr]  # a rule is there
     assert [one["holds"] for one in suite["demands"]] == [True, False]
+    assert suite["truths"] == {"known": 3, "outside": 0}
     assert report_value(infer(report())) == {name: part for name, part in value.items() if name != "plots"}
 
 

@@ -55,6 +55,12 @@ class Results(NamedTuple):
         return sum(one.compared.p is not None for one in self.tested)
 
     @property
+    def truths(self) -> tuple[int, int]:
+        """How many figures have a value in closed form and an interval, and how many of those intervals miss it."""
+        known = [one.truth_inside for one in self.measured if one.truth_inside is not None]
+        return len(known), known.count(False)
+
+    @property
     def demands(self) -> tuple[Demands, ...]:
         """What every deal had to show, sentence by sentence."""
         made = self.report.demands

@@ -8,8 +8,10 @@ no user's settings are heeded.
 
 from __future__ import annotations
 
+import functools
 import io
 import math
+import textwrap
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
@@ -48,6 +50,7 @@ class Picture(NamedTuple):
     png: bytes
 
 
+@functools.lru_cache(maxsize=32)
 def draw(results: Results) -> tuple[Picture, ...]:
     """Return the plots of a suite's results, those alone for which there is something to show."""
     pictures = [_by_unit(results, unit) for unit in dict.fromkeys(one.named.unit for one in results.measured)]
@@ -87,7 +90,7 @@ def _by_unit(results: Results, unit: str) -> Picture | None:
         _rows(
             axes,
             [f"{_name(one.named.name)}: {_name(one.arm.name)}" for one in rows]
-            + [f"another setting: {_name(reference.name)}" for reference in references],
+            + [_wrapped(f"another setting: {printable(reference.name, 70)}") for reference in references],
             [_told(one.estimate) for one in rows]
             + [f"{reference.low:.3g} to {reference.high:.3g}" for reference in references],
             "measure: condition",
@@ -98,7 +101,7 @@ def _by_unit(results: Results, unit: str) -> Picture | None:
         keys = [_key(*_marker(place), _name(arm)) for place, arm in enumerate(arms)] if len(arms) > 1 else []
         if any(one.named.truth is not None for one in rows):
             keys.append(_key("|", INK, "value in closed form"))
-        _finish(figure, axes, f"{results.report.suite}, {results.report.title}", keys)
+        _finish(figure, f"{results.report.suite}, {results.report.title}", keys)
         return _picture(figure, f"{_slug(unit)}", sentence)
 
 
@@ -129,7 +132,7 @@ def _by_dose(results: Results) -> Picture | None:
             axes.set_xticks(doses)
         axes.set_ylabel(f"share, with {_percent(results.confidence)} interval")
         axes.grid(color="#dddddd", linewidth=0.6)
-        _finish(figure, axes, f"{results.report.suite}, {results.report.title}", keys)
+        _finish(figure, f"{results.report.suite}, {results.report.title}", keys)
         return _picture(figure, "dose", f"{results.report.suite}: shares along {axis}, with Wilson intervals.")
 
 
@@ -161,7 +164,7 @@ def _differences(results: Results) -> Picture | None:
             _key("o", INK, f"adjusted p at most {level:.2g} ({results.correction})"),
             _key("o", "white", "adjusted p greater"),
         ]
-        _finish(figure, axes, f"{results.report.suite}, {results.report.title}: comparisons", keys)
+        _finish(figure, f"{results.report.suite}, {results.report.title}: comparisons", keys)
         sentence = (
             f"{results.report.suite}: differences between conditions with {_percent(results.confidence)} intervals; "
             f"filled where the p-value adjusted by {results.correction} is at most {level:.2g}."
@@ -246,11 +249,14 @@ def _key(marker: str, fill: str, text: str, style: Any = "none") -> Any:
     )  # fmt: skip
 
 
-def _finish(figure: Figure, axes: Axes, title: str, keys: Sequence[Any]) -> None:
+def _finish(figure: Figure, title: str, keys: Sequence[Any]) -> None:
     figure.suptitle(printable(title, 90), fontsize=11, x=0.01, ha="left")
-    if keys:
-        figure.legend(handles=list(keys), loc="outside lower left", ncols=min(3, len(keys)), fontsize=8, frameon=False)
-    axes.set_title(f"{', '.join(LABELS)}; see {NON_CLAIMS_REF}", fontsize=8, loc="left", style="italic")
+    said = f"{', '.join(LABELS)}; see {NON_CLAIMS_REF}"
+    legend = figure.legend(
+        handles=list(keys), loc="outside lower left", ncols=max(1, min(3, len(keys))), fontsize=8, frameon=False,
+        title=said, title_fontsize=8, alignment="left",
+    )  # fmt: skip
+    legend.get_title().set_fontstyle("italic")
 
 
 def _picture(figure: Figure, name: str, sentence: str) -> Picture:
@@ -276,6 +282,10 @@ def _or(value: float | None, otherwise: float | None) -> float:
 
 def _name(text: str) -> str:
     return printable(text, 36)
+
+
+def _wrapped(text: str) -> str:
+    return "\n".join(textwrap.wrap(text, 44))
 
 
 def _percent(confidence: float) -> str:

@@ -123,6 +123,7 @@ def _suite(results: Results) -> dict[str, Any]:
             for one in report.demands
         ],
         "confidence": _rounded(results.confidence),
+        "truths": {"known": results.truths[0], "outside": results.truths[1]},
         "arms": [
             {
                 "name": arm.name,
