@@ -12,6 +12,7 @@ COMMANDS: Final[Table] = {
     # name: (module, one line of help shown by `troth receipt --help`)
     "check": ("troth.cli.receipt_check", "Give the result of each member folder."),
     "verify": ("troth.cli.receipt_verify", "Tell what a member's receipt comes to, why, and by whose policy."),
+    "sign": ("troth.cli.receipt_signing", "Sign a valid receipt: a DSSE envelope, Ed25519."),
     "show": ("troth.cli.receipt_verify", "Print what the receipt in a folder says, unverified."),
 }
 

@@ -10,6 +10,7 @@ import click
 
 from troth.cli.answer import coloured, printable, say
 from troth.cli.receipt_common import EXITS, checks_option, emit, word
+from troth.cli.receipt_signing import believed, signature_options, signature_report, tell_signatures
 from troth.core.errors import Place, Refused
 
 if TYPE_CHECKING:
@@ -42,10 +43,19 @@ SELF_PINNED: Final = (
     help="Judge by your own pins, a TOML file: observed_party, [producers] observation, tree and grade; optionally "
     "authority, claim_id, invocation_id, [scope], [witness_scope] and [sha256] of any record.",
 )
+@signature_options
 @checks_option
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
-def verify_cmd(
-    folder: str, policy_folder: str | None, pin_file: str | None, names: tuple[str, ...], as_json: bool
+def verify_cmd(  # noqa: PLR0917 - click calls it by name
+    folder: str,
+    policy_folder: str | None,
+    pin_file: str | None,
+    keys: tuple[str, ...],
+    threshold: int | None,
+    quorum: int | None,
+    envelope: str | None,
+    names: tuple[str, ...],
+    as_json: bool,
 ) -> int:
     """Tell what a member's receipt comes to, why, and by whose policy.
 
@@ -59,8 +69,9 @@ def verify_cmd(
       [sha256]
       contract = "<64 hexadecimal digits>"
 
-    A producer's name is no signature: pin digests, or verify a signature first, where the producer is not trusted to
-    have been the one who wrote the folder.
+    A producer's name is no signature: pin digests, or ask for a signature with --key, where the producer is not
+    trusted to have been the one who wrote the folder. An envelope that is not signed by enough of the keys, or not a
+    Statement's, is refused before its receipt is read.
 
     Exit status: 0 valid and supported, 1 invalid or contradicted, 2 refused, 3 not established.
 
@@ -71,10 +82,12 @@ def verify_cmd(
 
     if policy_folder is not None and pin_file is not None:
         raise Refused("E_USAGE", "--policy and --pin were both given", remedy="Name one of them.")
-    own = FolderMember(folder)
+    # What was signed is settled before anything of it is read.
+    own, signers = believed(FolderMember(folder), keys, threshold, quorum, envelope)
     member, judged_by = _judged_by(own, policy_folder, pin_file)
     found = examine(member, check_names(names) if names else None)
     report = _report(folder, found, judged_by)
+    report["signatures"] = signature_report(own, signers)
     if as_json:
         emit(report)
     else:
@@ -171,6 +184,7 @@ def _tell(report: Mapping[str, Any]) -> None:
     if "done" in report:
         done = report["done"]
         say(f"{'done':<10}{word(done['decision'])}: {done['told']} {_basis(done)}")
+    tell_signatures(report["signatures"])
     say(f"{'judged':<10}{printable(report['policy']['told'])}")
     if "authorities" in report["policy"]:
         say(f"{'':<10}authority: {printable(', '.join(report['policy']['authorities']))}")
