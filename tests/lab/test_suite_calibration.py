@@ -44,7 +44,7 @@ def calibrate(suite_id: str, arms: set[str] | None, seeds: int, deals: int) -> i
             key, measure = (one.arm.name, one.named.name), one.named.measure
             played[key] += 1
             covered[key] += one.truth_inside
-            whole = isinstance(measure, Rate) and measure.n == len(result.rows[one.arm.name])
+            whole = isinstance(measure, Rate) and measure.n == len(result.rows.get(one.arm.name, range(measure.n)))
             kinds[key] = (whole and kinds.get(key, (True, 0, 0.0))[0], measure.n, one.named.truth)
     assert played
     for key, (whole, n, truth) in kinds.items():
