@@ -25,6 +25,7 @@ from troth.airlock.evidence import (
 )
 from troth.airlock.runs import PREFIX, Runs, RunState, put
 from troth.airlock.sealed import CONTRACT, SEAL, read_contract, read_seal
+from troth.airlock.stopping import load_table, table_bytes
 from troth.core.canonical import record_bytes
 from troth.core.digests import sha256_hex
 from troth.core.errors import Place, Refused
@@ -49,6 +50,7 @@ REFUSED_EXIT: Final = 2
 
 RECEIPT: Final = "receipt.json"
 REPORT: Final = "report.json"
+TABLE: Final = "stop-table.toml"
 
 _MOVED_ON: Final = frozenset({"E_ALREADY_CLOSED", "E_ALREADY_CLAIMED", "E_NOT_OWNER", "E_CONSTRAINT_VIOLATED"})
 """Refusals of a submission that say: while the run went on, the commitment went another way."""
@@ -71,6 +73,7 @@ class RunOptions:
     submit_anyway: bool = False
     keep_trace: bool = False
     verifier_id: str | None = None
+    table: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +83,8 @@ class Outcome:
     ``done`` and ``checks`` have the shapes of done records §9; ``sentence`` says the verdict for a person; ``lines``
     are further facts; ``missing`` names, for each check that was not established, the record that did not allow an
     answer and why; ``evidence`` and ``submission`` are ids of ledger rows; ``refused`` is the code with which the
-    ledger refused the submission; ``airlock`` is what the submission's tier made of it.
+    ledger refused the submission; ``airlock`` is what the submission's tier made of it; ``stop``
+    is the receipt's ``stop_decision``, where a table was given.
     """
 
     run: str
@@ -96,6 +100,7 @@ class Outcome:
     ledger_says: str
     refused: str | None = None
     airlock: Report | None = None
+    stop: Mapping[str, str] | None = None
 
     @property
     def exit_code(self) -> int:
@@ -118,6 +123,7 @@ class Outcome:
             "state": self.ledger_says,
             "submission_refused": self.refused,
             "airlock": self.airlock.as_json() if self.airlock is not None else None,
+            "stop_decision": dict(self.stop) if self.stop is not None else None,
         }
 
 
@@ -143,6 +149,7 @@ class _Ready:
     entries: tuple[Entry, ...]
     start: Snapshot
     commitment: str | None
+    table: bytes | None
 
 
 def run_commitment(
@@ -228,6 +235,9 @@ def resume_run(
             return _from_observed(bench, state)
         contract_file = bench.runs.path(state.id) / CONTRACT
         asked = replace(state, id=new_id(PREFIX, lambda name: bench.runs.path(name).exists(), random_hex))
+        if asked.options.get("table") is not None:
+            # The table as it was when the run began, not as it has become since.
+            asked = replace(asked, options={**asked.options, "table": str(bench.runs.path(state.id) / TABLE)})
         try:
             ready = _prepare(bench, asked, contract_file, None)
         except Refused as fault:
@@ -252,7 +262,8 @@ def _prepare(
     entries = entries_of(record)
     start = snapshot(bench.workspace.root, before=known)
     require_start(entries, start, bench.workspace.root)
-    return _Ready(data, seal, entries, start, commitment)
+    table = options_of(asked).table
+    return _Ready(data, seal, entries, start, commitment, table_bytes(Path(table)) if table is not None else None)
 
 
 def _would_be_admitted(bench: _Bench, asked: RunState, new: str | None) -> str | None:
@@ -302,6 +313,8 @@ def _begin(
     )
     bench.runs.name_current(state.id)
     files = {CONTRACT: ready.contract} | ({SEAL: ready.seal} if ready.seal is not None else {})
+    if ready.table is not None:
+        files[TABLE] = ready.table
     bench.runs.create(state, files)
     if instead_of is not None:
         bench.runs.abandon(instead_of, f"made anew as {state.id}")
@@ -476,14 +489,31 @@ def _write_receipt(bench: _Bench, state: RunState) -> RunState:
         verifier_id=options.verifier_id or VERIFIER,
         with_launch=options.with_launch,
         isolation=report["isolation"],
+        table=load_table(folder / TABLE) if options.table is not None else None,
+        replans=_replans(bench, state),
     )
     for name, data in {**pinned, RECEIPT: receipt}.items():
         put(folder / name, data)
     told = tell_run(examine(MappingMember({**files, **pinned, RECEIPT: receipt})), measured, report["grade"])
-    verdict = json.loads(receipt)["predicate"]["verdict"]
+    predicate = json.loads(receipt)["predicate"]
+    verdict = predicate["verdict"]
     return bench.runs.advance(
-        state, "receipted", decision=verdict["decision"], reason=verdict["reason"], told=told.as_json()
+        state,
+        "receipted",
+        decision=verdict["decision"],
+        reason=verdict["reason"],
+        told=told.as_json(),
+        stop=predicate.get("stop_decision"),
     )
+
+
+def _replans(bench: _Bench, state: RunState) -> int:
+    """Return how often in a row the commitment was sent back already, by the decisions of its earlier runs."""
+    count = 0
+    for earlier in bench.runs.states():
+        if earlier.commitment == state.commitment and earlier.id != state.id and earlier.stop is not None:
+            count = count + 1 if earlier.stop["action"] == "replan" else 0
+    return count
 
 
 def _capture(bench: _Bench, state: RunState) -> RunState:
@@ -555,6 +585,8 @@ def _outcome(bench: _Bench, state: RunState) -> Outcome:
     lines = list(state.told["lines"])
     if state.note is not None:
         lines.append(f"{state.id} {state.note}")
+    if state.stop is not None:
+        lines.append(f"decided by the table: {state.stop['action']} ({state.stop['reason']})")
     return Outcome(
         run=state.id,
         folder=folder,
@@ -569,6 +601,7 @@ def _outcome(bench: _Bench, state: RunState) -> Outcome:
         ledger_says=_ledger_words(commitment),
         refused=state.refused,
         airlock=airlock,
+        stop=state.stop,
     )
 
 

@@ -57,7 +57,7 @@ class RunState:
     """What ``run.json`` holds.
 
     Ids are the ledger's; ``stage`` is one of :data:`STAGES`; ``told`` is the verdict in words (``sentence``, ``lines``,
-    ``missing``); ``refused`` the code with which the ledger refused the submission.
+    ``missing``); ``refused`` the code with which the ledger refused the submission; ``stop`` the receipt's decision.
     """
 
     id: str
@@ -76,6 +76,7 @@ class RunState:
     told: Mapping[str, Any] = field(default_factory=dict)
     note: str | None = None
     refused: str | None = None
+    stop: Mapping[str, str] | None = None
 
     @property
     def open(self) -> bool:

@@ -13,6 +13,7 @@ COMMANDS: Final[Table] = {
     "check": ("troth.cli.receipt_check", "Give the result of each member folder."),
     "verify": ("troth.cli.receipt_verify", "Tell what a member's receipt comes to, why, and by whose policy."),
     "sign": ("troth.cli.receipt_signing", "Sign a valid receipt: a DSSE envelope, Ed25519."),
+    "decide": ("troth.cli.receipt_deciding", "Turn a verdict into what to do, by a table."),
     "show": ("troth.cli.receipt_verify", "Print what the receipt in a folder says, unverified."),
 }
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Final
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import click
 
@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from troth.receipts.member import Member
     from troth.receipts.verify import Examination
 
+_F = TypeVar("_F", bound=Callable[..., Any])
+
 # --- verify ---
 
 SELF_PINNED: Final = (
@@ -25,24 +27,29 @@ SELF_PINNED: Final = (
 )
 
 
+def policy_options(command: _F) -> _F:
+    """Add ``--policy`` and ``--pin``: whose policy a receipt is judged by."""
+    command = click.option(
+        "--pin",
+        "pin_file",
+        type=click.Path(),
+        metavar="FILE",
+        help="Judge by your own pins, a TOML file: observed_party, [producers] observation, tree and grade; optionally "
+        "authority, claim_id, invocation_id, [scope], [witness_scope] and [sha256] of any record.",
+    )(command)
+    return click.option(
+        "--policy",
+        "policy_folder",
+        type=click.Path(),
+        metavar="DIR",
+        help="Judge by your own cases and policies: a folder with protected-paths, acceptance and tool-claims, each "
+        ".case.json and .policy.json. They replace the member's, also where one is missing.",
+    )(command)
+
+
 @click.command("verify")
 @click.argument("folder", type=click.Path())
-@click.option(
-    "--policy",
-    "policy_folder",
-    type=click.Path(),
-    metavar="DIR",
-    help="Judge by your own cases and policies: a folder with protected-paths, acceptance and tool-claims, each "
-    ".case.json and .policy.json. They replace the member's, also where one is missing.",
-)
-@click.option(
-    "--pin",
-    "pin_file",
-    type=click.Path(),
-    metavar="FILE",
-    help="Judge by your own pins, a TOML file: observed_party, [producers] observation, tree and grade; optionally "
-    "authority, claim_id, invocation_id, [scope], [witness_scope] and [sha256] of any record.",
-)
+@policy_options
 @signature_options
 @checks_option
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
@@ -80,13 +87,11 @@ def verify_cmd(  # noqa: PLR0917 - click calls it by name
     from troth.receipts.verify import check_names, examine, standing
     from troth.stores.members import FolderMember
 
-    if policy_folder is not None and pin_file is not None:
-        raise Refused("E_USAGE", "--policy and --pin were both given", remedy="Name one of them.")
     # What was signed is settled before anything of it is read.
     own, signers = believed(FolderMember(folder), keys, threshold, quorum, envelope)
-    member, judged_by = _judged_by(own, policy_folder, pin_file)
+    member, judge = judged_by(own, policy_folder, pin_file)
     found = examine(member, check_names(names) if names else None)
-    report = _report(folder, found, judged_by)
+    report = _report(folder, found, judge)
     report["signatures"] = signature_report(own, signers)
     if as_json:
         emit(report)
@@ -95,13 +100,19 @@ def verify_cmd(  # noqa: PLR0917 - click calls it by name
     return EXITS[standing(found.result)]
 
 
-def _judged_by(own: Member, policy_folder: str | None, pin_file: str | None) -> tuple[Member, dict[str, Any]]:
-    """Return the member as the reader's policy lets it be seen, and whose policy that is."""
+def judged_by(own: Member, policy_folder: str | None, pin_file: str | None) -> tuple[Member, dict[str, Any]]:
+    """Return the member as the reader's policy lets it be seen, and whose policy that is.
+
+    Raises:
+        Refused: ``E_USAGE`` for two policies; a code of the pins or the folder named.
+    """
     from troth.receipts.member import MappingMember, OverlaidMember
     from troth.receipts.pinning import consumer_files
     from troth.receipts.policy import POLICY_FILES
     from troth.stores.members import FolderMember
 
+    if policy_folder is not None and pin_file is not None:
+        raise Refused("E_USAGE", "--policy and --pin were both given", remedy="Name one of them.")
     replaced = frozenset(POLICY_FILES)
     if policy_folder is not None:
         member = OverlaidMember(own, FolderMember(policy_folder), replaced)

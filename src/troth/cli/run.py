@@ -68,6 +68,11 @@ def _contract_file(named: Path) -> Path:
 @click.option("--submit-anyway", is_flag=True, help="Submit also when the records establish nothing.")
 @click.option("--keep-trace", is_flag=True, help="Keep the raw trace and the agent's output (they can hold secrets).")
 @click.option("--verifier", "verifier", metavar="URI", help="The verifier's id in the receipt.")
+@click.option(
+    "--table",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path, resolve_path=True),
+    help="Decide by this table (see `troth receipt decide`) and say so in the receipt.",
+)
 @click.option("--resume", "resume", metavar="RUN", help="Take up a run that a crash left (an id or @last).")
 @click.option("--quiet", is_flag=True, help="Do not show the agent's output.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object; the agent's output goes to stderr.")
@@ -127,6 +132,7 @@ def run_cmd(  # noqa: PLR0917 - click calls it by name
             submit_anyway=options["submit_anyway"],
             keep_trace=options["keep_trace"],
             verifier_id=options["verifier"],
+            table=str(options["table"]) if options["table"] else None,
         ),
         show=show,
         tell=tell,

@@ -5,8 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from troth.core.canonical import record_bytes
 from troth.core.digests import sha256_hex
 from troth.core.errors import Defect, DoesNotHold, Place, Refused
+from troth.receipts.deciding import StopDecision, StopTable, decide
+from troth.receipts.envelopes import ENVELOPE_FILE
 from troth.receipts.kinds import Record
 from troth.receipts.member import (
     CORE_RECORDS,
@@ -15,14 +18,15 @@ from troth.receipts.member import (
     RECEIPT_FILE,
     STATEMENT_FILE,
     MappingMember,
+    Member,
 )
 from troth.receipts.pinning import self_pin
 from troth.receipts.policy import ALL_CHECKS
 from troth.receipts.reasons import sentence
 from troth.receipts.statements import DONE_RECEIPT, statement_bytes, write_contract_statement
-from troth.receipts.verify import RECEIPT_VERSION, Examination, checks_member, examine
+from troth.receipts.verify import RECEIPT_VERSION, Examination, checks_member, examine, read_receipt
 
-__all__ = ["build_receipt", "self_pin", "write_contract_statement"]
+__all__ = ["build_receipt", "decided_receipt", "self_pin", "write_contract_statement"]
 
 SUBJECT: str = "workspace-tree"
 """What a receipt's subject is called."""
@@ -36,6 +40,8 @@ def build_receipt(
     isolation: Mapping[str, Any] | None = None,
     stop_decision: Mapping[str, str] | None = None,
     policy_table_sha256: str | None = None,
+    table: StopTable | None = None,
+    replans: int = 0,
 ) -> bytes:
     """Return ``receipt.json`` for a run.
 
@@ -51,6 +57,8 @@ def build_receipt(
         isolation: the grading verifier's account of its own isolation; ``contract_sha256`` is added when absent.
         stop_decision: {action, reason} of a policy table.
         policy_table_sha256: digest of that table.
+        table: decide by this table instead, once the verdict is derived.
+        replans: how often the same work was sent back already.
 
     Raises:
         Refused: a record is missing (``receipt_record_missing``) or a file breaks a rule: its code.
@@ -79,6 +87,9 @@ def build_receipt(
         "external_effects": found.effects,
         "verifier": {"id": verifier_id},
     }
+    if table is not None:
+        decided = decide(table, found.done, found.answers, replans=replans)
+        stop_decision, policy_table_sha256 = decided.member(), decided.table_sha256
     if policy_table_sha256 is not None:
         predicate["policy"] = {"table_sha256": policy_table_sha256}
     if stop_decision is not None:
@@ -88,6 +99,35 @@ def build_receipt(
     receipt = statement_bytes(DONE_RECEIPT, SUBJECT, tree["tree_sha256"], predicate)
     _read_back({**held, RECEIPT_FILE: receipt}, found)
     return receipt
+
+
+def decided_receipt(files: Member, decision: StopDecision) -> bytes:
+    """Return a member's receipt with a decision written into it, valid as it was before.
+
+    Raises:
+        Refused: ``E_RECEIPT_MISSING``; ``E_RECEIPT_SIGNED``: an envelope lies beside it; ``E_RECEIPT_DECIDED``: it
+            carries another decision; the code of a receipt that breaks a rule of its shape.
+    """
+    data = files.read(RECEIPT_FILE)
+    if data is None:
+        raise Refused("E_RECEIPT_MISSING", f"the folder holds no {RECEIPT_FILE}", place=Place(file=RECEIPT_FILE))
+    if files.read(ENVELOPE_FILE) is not None:
+        raise Refused(
+            "E_RECEIPT_SIGNED",
+            f"{ENVELOPE_FILE} holds the receipt as it was signed",
+            remedy="Decide first, then sign.",
+            place=Place(file=ENVELOPE_FILE),
+        )
+    statement = read_receipt(data)
+    written = {"stop_decision": decision.member(), "policy": {"table_sha256": decision.table_sha256}}
+    carried = {name: statement["predicate"][name] for name in written if name in statement["predicate"]}
+    if carried and carried != written:
+        raise Refused(
+            "E_RECEIPT_DECIDED",
+            "the receipt carries another decision, or another table's",
+            place=Place(file=RECEIPT_FILE),
+        )
+    return record_bytes({**statement, "predicate": {**statement["predicate"], **written}})
 
 
 def _read_back(files: Mapping[str, bytes], computed: Examination) -> None:
