@@ -119,20 +119,24 @@ def test_the_attempts_would_succeed_outside(tmp_path: Path) -> None:
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root meets folders that its sandbox cannot pass")
 def test_root_is_told_which_folder_of_another_user_is_closed(place: Path) -> None:
     from troth.core.errors import Refused
-    from troth.observer.sandbox import SandboxSpec, run_sandboxed
+    from troth.observer.confine import run_confined
+    from troth.observer.contract_source import RunLimits
+    from troth.observer.sandbox import SandboxSpec, toolchain
 
     closed = place / "closed"
     workspace = closed / "workspace"
     workspace.mkdir(parents=True)
     private = place / "private"
     private.mkdir(mode=0o700)
-    spec = SandboxSpec(workspace=workspace, inside="/w", private=private, environment={"PATH": "/usr/bin:/bin"})
-    assert run_sandboxed(spec, ["true"], timeout=20).exit == 0
+    spec = SandboxSpec(
+        workspace=workspace, inside="/w", private=private, environment={"PATH": "/usr/bin:/bin"}, read_only=toolchain()
+    )
+    assert run_confined(spec, ["true"], RunLimits(seconds=20)).exit == 0
     os.chown(closed, ORDINARY, ORDINARY)
     closed.chmod(0o700)
     with pytest.raises(Refused) as caught:
-        run_sandboxed(spec, ["true"], timeout=20)
+        run_confined(spec, ["true"], RunLimits(seconds=20))
     assert caught.value.code == "E_SANDBOX_UNREACHABLE"
     assert str(closed) in str(caught.value)
     closed.chmod(0o711)
-    assert run_sandboxed(spec, ["true"], timeout=20).exit == 0
+    assert run_confined(spec, ["true"], RunLimits(seconds=20)).exit == 0

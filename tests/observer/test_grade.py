@@ -146,7 +146,9 @@ def test_the_isolation_report_has_exactly_its_members(ground: Ground) -> None:
     assert found["contract_sha256"] == sha256_hex(ground.contract)
     assert found["reset_paths"] == ["conftest.py", "tests"]
     assert (found["limits"]["seconds"], found["limits"]["processes"]) == (7, 33)
-    assert set(found["limits"]["enforced_by"]) == {"seconds", "memory", "file", "output", "processes"}
+    assert set(found["limits"]["enforced_by"]) == {
+        "seconds", "memory", "file", "written", "output", "processes",
+    }  # fmt: skip
     interpreter = found["interpreter"]
     assert sha256_hex(Path(interpreter["path"]).read_bytes()) == interpreter["sha256"]
     assert "PATH" in found["environment"]
@@ -477,15 +479,38 @@ def test_limits_hold(ground: Ground) -> None:
     small = RunLimits(seconds=20, memory_bytes=200 << 20, file_bytes=1 << 20, output_bytes=1 << 20)
     made = ground.grade(limits=small)
     found = results(made)
-    assert found["c0"] == 1
-    assert "MemoryError" in output(made, 0)
+    if "control group" in made.isolation["limits"]["enforced_by"]["memory"]:
+        assert (found.get("c0"), why(made, 0)) == (None, "out_of_memory")
+    else:
+        assert found["c0"] == 1
+        assert "MemoryError" in output(made, 0)
     assert found["c1"] != 0
     assert found["c2"] == 0
     cut = made.report["commands"][2]["runs"][0]
     assert cut["output_cut"]
+    assert cut["output_bytes"] == 5_000_001
+    assert cut["output_sha256"] == sha256_hex(b"x" * 5_000_000 + b"\n")
     assert len(cut["output"]) < 100_000
     wide = ground.grade()
     assert results(wide) == {"c0": 0, "c1": 0, "c2": 0}
+
+
+def test_what_a_command_leaves_running_is_ended_and_told(ground: Ground) -> None:
+    ground.seal(("sh", "-c", "setsid sleep 60 & exit 0"), ("sh", "-c", "sleep 0.01 & wait"))
+    made = ground.grade()
+    assert results(made) == {"c0": 0, "c1": 0}
+    runs = [command["runs"][0] for command in made.report["commands"]]
+    assert [(run["left_running"], run["left_its_session"]) for run in runs] == [(["sleep"], 1), ([], 0)]
+    assert max(run["seconds"] for run in runs) < 50
+
+
+def test_a_status_is_the_programs_own(ground: Ground) -> None:
+    """What ends with 137 was not killed, and what prints the words of our own programs was started."""
+    ground.seal(
+        ("sh", "-c", "exit 137"), ("sh", "-c", "kill -9 $$"),
+        ("sh", "-c", "echo 'bwrap: no'; exit 1"), ("sh", "-c", "false | true"),
+    )  # fmt: skip
+    assert results(ground.grade()) == {"c0": 137, "c1": -9, "c2": 1, "c3": 0}
 
 
 def test_a_report_that_is_a_link_or_a_pipe_is_not_read(ground: Ground, tmp_path: Path) -> None:

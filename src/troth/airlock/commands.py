@@ -44,6 +44,17 @@ _KEPT: Final = (
 """Variables that a command inherits; keys and tokens are not among them."""
 
 
+_WHY_ENDED: Final[Mapping[str, str]] = {
+    "not_started": "could not be started in the sandbox",
+    "timed_out": "was ended after {seconds:g} seconds",
+    "too_many_processes": "was ended with more than {limits.processes} processes",
+    "out_of_memory": "was ended with more than {limits.memory_bytes} bytes of memory",
+    "too_much_output": "was ended for the size of its output",
+    "too_much_written": "was ended for the size of what it wrote",
+}
+"""What is said of a command in the sandbox that has no exit of its own."""
+
+
 @dataclass(frozen=True, slots=True)
 class Ended:
     """How a command ended.
@@ -130,10 +141,10 @@ def run_in_sandbox(
 
     require_observer()
     from troth.observer.commands import Bench
+    from troth.observer.confine import run_confined
     from troth.observer.contract_source import RunLimits
     from troth.observer.copies import copy_workspace
-    from troth.observer.limits import ProcessWatch, could_not_start, limited
-    from troth.observer.sandbox import SandboxSpec, base_environment, run_sandboxed, toolchain
+    from troth.observer.sandbox import SandboxSpec, base_environment, toolchain
     from troth.observer.tree import snapshot
 
     limits = RunLimits()
@@ -149,17 +160,9 @@ def run_in_sandbox(
             read_only=toolchain(),
         )
         spec.private.mkdir(mode=0o700)
-        with ProcessWatch(limits.processes) as watch:
-            done = run_sandboxed(spec, limited(argv, limits), timeout=time_limit, max_output=limits.output_bytes)
-    why = None
-    if could_not_start(done.exit, done.output):
-        why = "could not be started in the sandbox"
-    elif done.timed_out:
-        why = f"was ended after {time_limit:g} seconds"
-    elif watch.exceeded:
-        why = f"was ended with more than {limits.processes} processes"
-    tail = done.output[-TAIL_BYTES:]
-    return Ended(done.exit if why is None else None, why, tail, len(done.output), done.seconds)
+        done = run_confined(spec, argv, limits, seconds=time_limit)
+    why = _WHY_ENDED[done.ended].format(seconds=time_limit, limits=limits) if done.ended is not None else None
+    return Ended(done.exit if why is None else None, why, done.output[-TAIL_BYTES:], done.written, done.seconds)
 
 
 class _Output:

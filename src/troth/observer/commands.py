@@ -12,9 +12,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
+from troth.core.digests import EMPTY
+from troth.observer.confine import Ended, run_confined
 from troth.observer.contract_source import RunLimits
 from troth.observer.folders import remove_tree
-from troth.observer.limits import ProcessWatch, could_not_start, limited
 from troth.observer.runners import (
     MAX_REPORT,
     UNKNOWN,
@@ -27,7 +28,7 @@ from troth.observer.runners import (
     recognise,
     report_arguments,
 )
-from troth.observer.sandbox import SandboxSpec, base_environment, run_sandboxed, toolchain
+from troth.observer.sandbox import SandboxSpec, base_environment, toolchain
 
 _INSIDE_TMP: Final = "/tmp"  # noqa: S108 - the sandbox's own private folder
 
@@ -36,8 +37,9 @@ _INSIDE_TMP: Final = "/tmp"  # noqa: S108 - the sandbox's own private folder
 class CommandRun:
     """How one command ended on one copy.
 
-    ``exit`` is the program's own, minus the signal's number when one ended it. It is no result of the program when it
-    was not ``started``, or when we ended it: ``timed_out`` or ``too_many_processes``.
+    ``exit`` is the program's own, minus the signal's number when one ended it. It is no result of the program when
+    ``ended`` says that it could not be started or why we ended it. ``left`` names what it left running, ``strayed``
+    counts those that had left its session; ``enforced`` says by what its limits were enforced.
     """
 
     argv: tuple[str, ...]
@@ -46,15 +48,28 @@ class CommandRun:
     output: bytes = field(repr=False)
     output_cut: bool
     seconds: float
-    started: bool = True
-    timed_out: bool = False
-    too_many_processes: bool = False
+    ended: Ended | None = None
     tests: Counts = UNKNOWN
+    written: int = 0
+    output_sha256: str = EMPTY
+    left: tuple[str, ...] = ()
+    strayed: int = 0
+    enforced: Mapping[str, str] = field(default_factory=dict, repr=False)
+
+    @property
+    def started(self) -> bool:
+        """Tell whether the program ran at all."""
+        return self.ended != "not_started"
+
+    @property
+    def timed_out(self) -> bool:
+        """Tell whether its time ended it."""
+        return self.ended == "timed_out"
 
     @property
     def ended_itself(self) -> bool:
         """Tell whether the exit is the program's own."""
-        return self.started and not self.timed_out and not self.too_many_processes
+        return self.ended is None
 
     @property
     def nothing_executed(self) -> bool:
@@ -145,8 +160,7 @@ def run_command(
         )
         limits = bench.limits
         allowed = limits.seconds if seconds is None else min(seconds, limits.seconds)
-        with ProcessWatch(limits.processes) as watch:
-            done = run_sandboxed(spec, limited(argv, limits), timeout=allowed, max_output=limits.output_bytes)
+        done = run_confined(spec, argv, limits, seconds=allowed)
         report = _read_report(private / "tmp" / name)
     return CommandRun(
         argv=tuple(argv),
@@ -155,8 +169,11 @@ def run_command(
         output=done.output,
         output_cut=done.output_cut,
         seconds=done.seconds,
-        started=not could_not_start(done.exit, done.output),
-        timed_out=done.timed_out,
-        too_many_processes=watch.exceeded,
+        ended=done.ended,
         tests=count_tests(runner, report, done.output, own_report=has_own_report(argv)),
+        written=done.written,
+        output_sha256=done.output_sha256,
+        left=done.left,
+        strayed=done.strayed,
+        enforced=done.enforced,
     )

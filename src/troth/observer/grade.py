@@ -48,6 +48,9 @@ _NO_RESULT: Final[Mapping[str, str]] = {
     "not_started": "the program could not be started in the sandbox",
     "timed_out": "it did not end within its time limit and was ended by the verifier",
     "too_many_processes": "it started more processes than its limit and was ended by the verifier",
+    "out_of_memory": "it used more memory than its limit and was ended",
+    "too_much_output": "it printed more than its limit and was ended by the verifier",
+    "too_much_written": "it wrote more to the disk than its limit and was ended by the verifier",
     "nothing_executed": "it executed no test",
     "exit_belied": "it ended with 0 although it told of tests that failed",
     "runs_disagree": "its repeated runs do not agree",
@@ -109,12 +112,8 @@ def _why_no_result(attempts: Sequence[_Attempt]) -> str | None:
     runs = [attempt.run for attempt in attempts]
     # An end that we made says nothing of how the program would have ended: it neither passes nor fails.
     for run in runs:
-        if not run.started:
-            return "not_started"
-        if run.timed_out:
-            return "timed_out"
-        if run.too_many_processes:
-            return "too_many_processes"
+        if run.ended is not None:
+            return run.ended
     if len({run.exit for run in runs}) > 1:
         return "runs_disagree"
     if any(run.nothing_executed for run in runs):
@@ -145,7 +144,10 @@ def _run_json(attempt: _Attempt) -> dict[str, Any]:
         "protected_written": list(attempt.written),
         "output": _cut(run.output),
         "output_cut": run.output_cut or len(run.output) > SHOWN_OUTPUT,
-        "output_sha256": sha256_hex(run.output),
+        "output_bytes": run.written,
+        "output_sha256": run.output_sha256,
+        "left_running": list(run.left),
+        "left_its_session": run.strayed,
     }
 
 
@@ -291,9 +293,11 @@ def grade(
     ground = _Ground(bench, final_tree, tree, sealed_start, entries)
     results: list[dict[str, Any]] = []
     told: list[dict[str, Any]] = []
+    firsts: list[CommandRun] = []
     for command in commands:
         attempts = [ground.attempt(command) for _ in range(repeats)]
         first = attempts[0].run
+        firsts.append(first)
         why = _why_no_result(attempts)
         if why is None:
             results.append({"id": command.id, "argv": list(command.argv), "exit": first.exit})
@@ -336,12 +340,12 @@ def grade(
                 "they can take a result away and never make one."
             ),
         },
-        isolation=isolation(bench, contract_sha256, entries, commands[0].argv, repeats),
+        isolation=isolation(bench, contract_sha256, entries, firsts[0], repeats),
     )
 
 
 def isolation(
-    bench: Bench, contract_sha256: str, entries: Sequence[Entry], argv: Sequence[str], repeats: int
+    bench: Bench, contract_sha256: str, entries: Sequence[Entry], run: CommandRun, repeats: int
 ) -> dict[str, Any]:
     """Return the verifier's account of its own isolation: exactly the members of done records §13.10."""
     return {
@@ -351,8 +355,8 @@ def isolation(
         "uid": UID,
         "capabilities": "none",
         "reset_paths": sorted(entry.path for entry in entries),
-        "environment": sorted(bench.environment(argv, "/tmp/report.xml", caches=True, stop_early=False)),  # noqa: S108 - a name only
-        "limits": described(bench.limits),
-        "interpreter": _interpreter(bench, argv),
+        "environment": sorted(bench.environment(run.argv, "/tmp/report.xml", caches=True, stop_early=False)),  # noqa: S108 - a name only
+        "limits": described(bench.limits, dict(run.enforced)),
+        "interpreter": _interpreter(bench, run.argv),
         "repeats": repeats,
     }

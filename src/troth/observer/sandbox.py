@@ -318,93 +318,6 @@ def root_digest(spec: SandboxSpec) -> str:
     return sha256_hex(record_bytes(described))
 
 
-@dataclass(frozen=True, slots=True)
-class Completed:
-    """How a sandboxed program ended: exit (minus the signal's number when one ended it), output, time in seconds."""
-
-    exit: int
-    output: bytes
-    output_cut: bool
-    timed_out: bool
-    seconds: float
-
-
-def run_sandboxed(
-    spec: SandboxSpec,
-    argv: Sequence[str],
-    *,
-    timeout: float,
-    max_output: int = 4 << 20,
-    prefix: Sequence[str] = (),
-) -> Completed:
-    """Run a program in the sandbox to its end, unobserved, with stdout and stderr captured together.
-
-    Args:
-        spec: the sandbox; ``prepare`` is called here.
-        argv: program and arguments.
-        timeout: seconds before everything in the sandbox is killed.
-        max_output: bytes of output kept; the rest is read and dropped.
-        prefix: arguments put before bubblewrap itself (for example a limiter).
-
-    Raises:
-        Refused: ``E_OBSERVER_MISSING`` when bubblewrap is not installed.
-    """
-    import selectors
-    import time
-
-    if shutil.which("bwrap") is None:
-        bwrap_version()
-    prepare(spec)
-    read_end, write_end = os.pipe()
-    started = time.monotonic()
-    process = subprocess.Popen(
-        [*prefix, *bwrap_argv(spec, argv, extra=("--new-session", "--json-status-fd", str(write_end)))],
-        stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, pass_fds=(write_end,),
-        start_new_session=True, env={"PATH": "/usr/bin:/bin"},
-    )  # fmt: skip
-    os.close(write_end)
-    kept = bytearray()
-    dropped = timed_out = False
-    status = bytearray()
-    assert process.stdout is not None
-    with (
-        selectors.DefaultSelector() as selector,
-        process.stdout,
-        open(read_end, "rb", buffering=0) as status_file,
-    ):
-        selector.register(process.stdout, selectors.EVENT_READ, "output")
-        selector.register(status_file, selectors.EVENT_READ, "status")
-        while selector.get_map():
-            left = started + timeout - time.monotonic()
-            if left <= 0 and not timed_out:
-                timed_out = True
-                _kill_sandbox(process, bytes(status))
-            for key, _ in selector.select(max(0.0, left) if not timed_out else 5.0):
-                descriptor = key.fd
-                block = os.read(descriptor, 1 << 16)
-                if not block:
-                    selector.unregister(key.fileobj)
-                elif key.data == "status":
-                    status += block
-                else:
-                    room = max_output - len(kept)
-                    kept += block[:room]
-                    dropped = dropped or len(block) > room
-        process.wait()
-    return Completed(
-        exit=_exit_of(process.returncode),
-        output=bytes(kept),
-        output_cut=dropped,
-        timed_out=timed_out,
-        seconds=time.monotonic() - started,
-    )
-
-
-def _exit_of(code: int) -> int:
-    # bubblewrap reports a program ended by signal N as 128 + N; the record says minus N (done records §13.9).
-    return 128 - code if 128 < code <= 128 + 64 else code
-
-
 def child_pid(status: bytes) -> int | None:
     """Return the host pid of the sandbox's first process from bubblewrap's JSON status lines."""
     import json
@@ -417,14 +330,3 @@ def child_pid(status: bytes) -> int | None:
         if isinstance(value, dict) and isinstance(value.get("child-pid"), int):
             return int(value["child-pid"])
     return None
-
-
-def _kill_sandbox(process: subprocess.Popen[bytes], status: bytes) -> None:
-    import signal
-
-    pid = child_pid(status)
-    # The first process of the pid namespace takes everything in the namespace with it.
-    try:
-        os.kill(pid, signal.SIGKILL) if pid else process.kill()
-    except ProcessLookupError:
-        process.kill()

@@ -21,6 +21,12 @@ from troth.review.artifact import Artifact
 
 RESULTS: Final = ("supports", "contradicts", "inconclusive")
 _OPPOSITE: Final = {"supports": "contradicts", "contradicts": "supports", "inconclusive": "inconclusive"}
+_LIMITS: Final = {
+    "too_many_processes": "processes",
+    "out_of_memory": "memory",
+    "too_much_output": "output",
+    "too_much_written": "what it may write",
+}
 _ALONE: Final = "/review"
 """Where the artifact stands inside the sandbox when it belongs to no workspace."""
 
@@ -90,8 +96,8 @@ def run_command(
         ended, result = "could not be started", "inconclusive"
     elif done.timed_out:
         ended, result = "was ended by the limit of time", "inconclusive"
-    elif done.too_many_processes:
-        ended, result = "was ended by the limit of processes", "inconclusive"
+    elif not done.ended_itself:
+        ended, result = f"was ended by the limit of {_LIMITS[done.ended or '']}", "inconclusive"
     else:
         ended = f"exit {done.exit}" if done.exit >= 0 else f"signal {-done.exit}"
         result = {0: passing, 1: failing}.get(done.exit, "inconclusive")
