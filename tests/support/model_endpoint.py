@@ -34,16 +34,16 @@ class Model:
         return self.says[min(len(self.asked), len(self.says)) - 1]
 
 
-def _messages(said: str | tuple[str, dict[str, Any]]) -> list[dict[str, Any]]:
+def _messages(said: str | tuple[str, dict[str, Any]], turn: int) -> list[dict[str, Any]]:
     message = {
-        "id": "msg_1", "type": "message", "role": "assistant", "model": "model-1", "content": [], "stop_reason": None,
-        "stop_sequence": None, "usage": {"input_tokens": 11, "output_tokens": 1},
+        "id": f"msg_{turn}", "type": "message", "role": "assistant", "model": "model-1", "content": [],
+        "stop_reason": None, "stop_sequence": None, "usage": {"input_tokens": 11, "output_tokens": 1},
     }  # fmt: skip
     if isinstance(said, str):
         block: dict[str, Any] = {"type": "text", "text": ""}
         delta: dict[str, Any] = {"type": "text_delta", "text": said}
     else:
-        block = {"type": "tool_use", "id": "tool_1", "name": said[0], "input": {}}
+        block = {"type": "tool_use", "id": f"tool_{turn}", "name": said[0], "input": {}}
         delta = {"type": "input_json_delta", "partial_json": json.dumps(said[1])}
     reason = "end_turn" if isinstance(said, str) else "tool_use"
     return [
@@ -60,14 +60,17 @@ def _messages(said: str | tuple[str, dict[str, Any]]) -> list[dict[str, Any]]:
     ]
 
 
-def _responses(said: str | tuple[str, dict[str, Any]]) -> list[dict[str, Any]]:
+def _responses(said: str | tuple[str, dict[str, Any]], turn: int) -> list[dict[str, Any]]:
     if isinstance(said, str):
         item: dict[str, Any] = {
-            "type": "message", "id": "m1", "role": "assistant", "status": "completed",
+            "type": "message", "id": f"m{turn}", "role": "assistant", "status": "completed",
             "content": [{"type": "output_text", "text": said, "annotations": []}],
         }  # fmt: skip
     else:
-        item = {"type": "function_call", "id": "f1", "call_id": "c1", "name": said[0], "arguments": json.dumps(said[1])}
+        item = {
+            "type": "function_call", "id": f"f{turn}", "call_id": f"c{turn}", "name": said[0],
+            "arguments": json.dumps(said[1]),
+        }  # fmt: skip
     usage = {
         "input_tokens": 11, "input_tokens_details": None, "output_tokens": 7, "output_tokens_details": None,
         "total_tokens": 18,
@@ -79,9 +82,21 @@ def _responses(said: str | tuple[str, dict[str, Any]]) -> list[dict[str, Any]]:
     ]
 
 
+def _completions(said: str | tuple[str, dict[str, Any]], turn: int) -> list[dict[str, Any]]:
+    assert isinstance(said, str), "a tool of this dialect is not played"
+    chunk = {"id": f"cc{turn}", "object": "chat.completion.chunk", "created": 0, "model": "model-1"}
+    return [
+        {**chunk, "choices": [{"index": 0, "delta": {"role": "assistant", "content": said}, "finish_reason": None}]},
+        {**chunk, "choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}]},
+    ]
+
+
 @contextmanager
 def playing(*says: str | int | tuple[str, dict[str, Any]]) -> Iterator[Model]:
-    """Serve a model on this machine: ``/v1/messages`` and ``/v1/responses``, as streams of events."""
+    """Serve a model on this machine, as streams of events.
+
+    ``/v1/messages``, ``/v1/responses`` and, for texts alone, ``/v1/chat/completions``.
+    """
     model = Model(list(says))
 
     class Handler(BaseHTTPRequestHandler):
@@ -96,7 +111,9 @@ def playing(*says: str | int | tuple[str, dict[str, Any]]) -> Iterator[Model]:
         def do_POST(self) -> None:
             text = self.rfile.read(int(self.headers.get("content-length") or 0))
             path = self.path.partition("?")[0]
-            speaks = {"/v1/messages": _messages, "/v1/responses": _responses}.get(path)
+            speaks = {"/v1/messages": _messages, "/v1/responses": _responses, "/v1/chat/completions": _completions}.get(
+                path
+            )
             if speaks is None:
                 self._send(404, b"{}", "application/json")
                 return
@@ -106,8 +123,11 @@ def playing(*says: str | int | tuple[str, dict[str, Any]]) -> Iterator[Model]:
                 error = {"type": "error", "error": {"type": "scripted", "message": f"scripted {said}"}}
                 self._send(said, json.dumps(error).encode(), "application/json")
                 return
-            events = speaks(said)
-            stream = "".join(f"event: {event['type']}\ndata: {json.dumps(event)}\n\n" for event in events)
+            events = speaks(said, len(model.asked))
+            if speaks is _completions:
+                stream = "".join(f"data: {json.dumps(event)}\n\n" for event in events) + "data: [DONE]\n\n"
+            else:
+                stream = "".join(f"event: {event['type']}\ndata: {json.dumps(event)}\n\n" for event in events)
             self._send(200, stream.encode(), "text/event-stream")
 
         def _send(self, status: int, body: bytes, kind: str) -> None:

@@ -20,14 +20,19 @@ _LINE: Final = Limits(max_bytes=1 << 20, max_depth=8, refuse_overflow=True)
 
 @dataclass(frozen=True, slots=True)
 class Claims:
-    """Claims as the record holds them, how many lines made them, and the lines that were no claim (with a reason)."""
+    """Claims as the record holds them, how many lines made them, and the lines that were no claim (with a reason).
+
+    ``at`` has, for each entry, the line of the claim that it is.
+    """
 
     entries: tuple[Mapping[str, Any], ...]
     lines: int
     refused: tuple[tuple[int, str], ...] = ()
+    at: tuple[int, ...] = ()
 
 
-def _fault_of(value: Any) -> str | None:
+def fault_of(value: Any) -> str | None:
+    """Return why a value is no line of a claims file, or None."""
     if not isinstance(value, dict):
         return "not an object"
     if set(value) - {"argv", "exit"}:
@@ -43,7 +48,7 @@ def _fault_of(value: Any) -> str | None:
 
 def read_claims(data: bytes) -> Claims:
     """Read a claims file. Never raises: a line that is no claim is listed and claims nothing."""
-    last: dict[tuple[str, ...], Mapping[str, Any]] = {}
+    last: dict[tuple[str, ...], tuple[int, Mapping[str, Any]]] = {}
     refused: list[tuple[int, str]] = []
     count = 0
     if len(data) > MAX_BYTES:
@@ -57,13 +62,13 @@ def read_claims(data: bytes) -> Claims:
         except JsonFault as fault:
             refused.append((number, fault.message))
             continue
-        reason = _fault_of(value)
+        reason = fault_of(value)
         if reason is not None:
             refused.append((number, reason))
             continue
         count += 1
         key = tuple(value["argv"])
         last.pop(key, None)  # so that the order is that of the last claims
-        last[key] = value
-    entries = tuple({"id": f"c{number}", **value} for number, value in enumerate(last.values(), 1))
-    return Claims(entries=entries, lines=count, refused=tuple(refused))
+        last[key] = (number, value)
+    entries = tuple({"id": f"c{count}", **value} for count, (_, value) in enumerate(last.values(), 1))
+    return Claims(entries=entries, lines=count, refused=tuple(refused), at=tuple(line for line, _ in last.values()))

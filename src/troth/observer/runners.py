@@ -91,7 +91,7 @@ def _base(program: str) -> str:
     return program.rsplit("/", 1)[-1]
 
 
-def _unwrapped(argv: Sequence[str]) -> tuple[list[str], bool]:
+def unwrapped(argv: Sequence[str]) -> tuple[list[str], bool]:
     """Return the program behind wrappers, and whether the last wrapper takes Python's ``-m`` itself."""
     rest = list(argv)
     while rest:
@@ -110,7 +110,7 @@ def _unwrapped(argv: Sequence[str]) -> tuple[list[str], bool]:
     return rest, False
 
 
-def _module_of(argv: Sequence[str]) -> str | None:
+def module_of(argv: Sequence[str]) -> str | None:
     """Return the module that a Python command line runs with ``-m``."""
     index = 0
     while index < len(argv):
@@ -134,13 +134,13 @@ def _module_of(argv: Sequence[str]) -> str | None:
 
 def recognise(argv: Sequence[str]) -> Runner:
     """Tell which runner the vector starts; wrappers such as ``env`` and ``uv run`` are looked through."""
-    rest, module_next = _unwrapped(argv)
+    rest, module_next = unwrapped(argv)
     if not rest:
         return "other"
     program = _base(rest[0])
     if not module_next and _PYTEST.match(program):
         return "pytest"
-    module = _module_of(rest if module_next else rest[1:]) if module_next or _PYTHON.match(program) else None
+    module = module_of(rest if module_next else rest[1:]) if module_next or _PYTHON.match(program) else None
     if module in ("pytest", "py.test"):
         return "pytest"
     return "unittest" if module == "unittest" else "other"

@@ -1,0 +1,95 @@
+"""Claude Code: the session file (one JSON object a line) and ``--output-format stream-json``.
+
+Both carry the same messages: an assistant's ``tool_use`` with a ``command``, and a user's ``tool_result`` of that id.
+A result without an error is an exit of 0, except where the tool says that it read another meaning into the exit
+(``returnCodeInterpretation``). A result with an error says ``Exit code N`` when the command ran; when it does not, the
+call was denied, refused or never started, and claims nothing. A command sent to the background was started and is not
+reported as done. Subagents' messages stand in the stream with the id of the call that made them, and in session files
+of their own with an ``agentId``.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Any, BinaryIO, Final
+
+from troth.observer.transcripts.common import MAX_PENDING, Finding, Said, Transcript, exit_in, objects_of, text_at
+
+TRIED: Final = ("2.1.197",)
+
+TOOLS: Final = frozenset({"Bash"})
+"""Tools whose calls are runs of a command."""
+
+_EXIT: Final = re.compile(r"(?:Error: )?Exit code (-?\d{1,3})(?:\n|\Z)")
+
+
+def read_session(stream: BinaryIO) -> Transcript:
+    """Read a session file, of the main agent or of a subagent."""
+    return _read(stream, Finding("claude-code", "claude-code", TRIED))
+
+
+def read_stream(stream: BinaryIO) -> Transcript:
+    """Read what ``claude -p --output-format stream-json`` printed."""
+    return _read(stream, Finding("claude-stream", "claude-code", TRIED))
+
+
+def _read(stream: BinaryIO, found: Finding) -> Transcript:
+    asked: dict[str, tuple[int, str, str, bool]] = {}
+    answered: set[str] = set()
+    for number, entry in objects_of(stream, found):
+        found.version = text_at(entry, "claude_code_version") or text_at(entry, "version") or found.version
+        kind = entry.get("type")
+        by = text_at(entry, "agentId") or text_at(entry, "parent_tool_use_id")
+        for block in _blocks(entry):
+            if kind == "assistant" and block.get("type") == "tool_use" and block.get("name") in TOOLS:
+                command, call = text_at(block, "input", "command"), text_at(block, "id")
+                given = block.get("input")
+                behind = isinstance(given, dict) and given.get("run_in_background") is True
+                if command and call and call not in answered:
+                    if len(asked) >= MAX_PENDING:
+                        asked.pop(next(iter(asked)))
+                    asked[call] = (number, command, by, behind)
+            elif kind == "user" and block.get("type") == "tool_result":
+                call = text_at(block, "tool_use_id")
+                if call in asked:
+                    answered.add(call)
+                    said = _said(asked.pop(call), block, entry)
+                    found.say(said) if isinstance(said, Said) else found.no_claim(said)
+    for _ in asked:
+        found.no_claim("a call without a result")
+    return found.done()
+
+
+def _blocks(entry: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    message = entry.get("message")
+    content = message.get("content") if isinstance(message, dict) else None
+    for block in content if isinstance(content, list) else ():
+        if isinstance(block, dict):
+            yield block
+
+
+def _said(asked: tuple[int, str, str, bool], block: dict[str, Any], entry: dict[str, Any]) -> Said | str:
+    """Return the run that a result reports, or why it reports none."""
+    number, command, by, behind = asked
+    result = entry.get("toolUseResult", entry.get("tool_use_result"))
+    details = result if isinstance(result, dict) else {}
+    if behind or details.get("backgroundTaskId"):
+        return "sent to the background, not reported as done"
+    if details.get("interrupted") is True:
+        return "interrupted"
+    at = text_at(entry, "timestamp")
+    if block.get("is_error") is not True:
+        meant = bool(details.get("returnCodeInterpretation"))
+        return Said(number, text=command, exit=None if meant else 0, by=by, time=at)
+    told = _EXIT.match(_text(block.get("content")))
+    if told is None:
+        return "denied, or not started"
+    return Said(number, text=command, exit=exit_in(int(told[1])), by=by, time=at)
+
+
+def _text(content: Any) -> str:
+    if isinstance(content, str):
+        return content
+    parts = content if isinstance(content, list) else []
+    return "".join(text_at(part, "text") for part in parts[:8])
