@@ -141,3 +141,32 @@ def test_nothing_stays_open(folder: Path) -> None:
             FolderMember(folder).read(name)
     after = len(os.listdir("/proc/self/fd")) if Path("/proc/self/fd").is_dir() else 0
     assert before == after
+
+
+class TestChange:
+    def test_a_folder_at_rest(self, folder: Path) -> None:
+        member = FolderMember(folder)
+        assert not member.changed()
+        for name in ("a.json", "deep/down/b.json", "none.json"):
+            member.read(name)
+        (folder / "deep" / "unread.json").touch()
+        assert not member.changed()
+
+    @pytest.mark.parametrize("change", ["overwritten", "replaced", "gone", "come", "beneath", "folder"])
+    def test_a_folder_that_was_written_to(self, folder: Path, change: str) -> None:
+        member = FolderMember(folder)
+        for name in ("a.json", "deep/down/b.json", "none.json"):
+            member.read(name)
+        if change == "overwritten":
+            (folder / "a.json").write_bytes(b"aa")
+        elif change == "replaced":
+            (folder.parent / "outside.json").replace(folder / "a.json")
+        elif change == "gone":
+            (folder / "a.json").unlink()
+        elif change == "come":
+            (folder / "none.json").touch()
+        elif change == "beneath":
+            (folder / "deep" / "down" / "b.json").write_bytes(b"bb")
+        else:
+            folder.rename(folder.with_name("moved"))
+        assert member.changed()

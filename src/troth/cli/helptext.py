@@ -72,6 +72,8 @@ _TABLES: Final[tuple[tuple[str, str, str], ...]] = (
     ("Faults of a chain", "troth.ledger.codes", "FAULTS"),
     ("Warnings of a chain", "troth.ledger.codes", "WARNINGS"),
     ("Reasons of a receipt", "troth.receipts.reasons", "REASONS"),
+    ("Codes of finding receipts", "troth.stores.corpora", "CODES"),
+    ("Codes of checking many receipts", "troth.airlock.fleets", "CODES"),
     ("Rules of review documents", "troth.review.rules", "MEANINGS"),
     ("Codes of reviews", "troth.review.reader", "CODES"),
     ("Codes of the reconciliation of a review", "troth.review.machine", "CODES"),

@@ -367,6 +367,28 @@ def standing(result: Mapping[str, Any]) -> Standing:
     return "not_established" if "not_established" in decisions else "holds"
 
 
+def headline(result: Mapping[str, Any]) -> tuple[str, str]:
+    """Return a result's verdict in one word and its reason, to be counted by.
+
+    The word is ``refused``, ``invalid``, ``valid`` (a contract Statement; it has no reason) or the decision of the done
+    verdict. Where only some checks were asked for, it is the first that is contradicted, else the first that is not
+    established, else the first.
+    """
+    if "refused" in result:
+        return "refused", result["refused"]
+    for name in ("contract", "receipt"):
+        if name in result and result[name]["verdict"] != "valid":
+            return "invalid", result[name]["code"]
+    if "contract" in result:
+        return "valid", ""
+    answers = [result["done"]] if "done" in result else list(result["checks"].values())
+    for decision in ("contradicted", "not_established"):
+        for answer in answers:
+            if answer["decision"] == decision:
+                return decision, answer["reason"]
+    return answers[0]["decision"], answers[0]["reason"]
+
+
 def examine(member: Member, checks: Sequence[str] | None = None) -> Examination:
     """Verify a member and return the result with what it was reached from.
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import stat
+import time
 from pathlib import Path
 from typing import Final
 
@@ -26,6 +27,12 @@ _FOLDER_FLAGS: Final = (
 _AT: Final = os.open in os.supports_dir_fd and os.stat in os.supports_dir_fd and hasattr(os, "O_NOFOLLOW")
 """Whether names can be opened relative to an open folder, without following links."""
 
+_RESTED_NS: Final = 2_000_000_000
+"""Age from which on a file's last change lies before the reading; file systems may round times up to a second."""
+
+_Found = tuple[bytes, os.stat_result]
+"""The bytes of a file, and what the system said of it when it was opened."""
+
 
 class FolderMember:
     """The files of one folder (done records §2).
@@ -44,11 +51,40 @@ class FolderMember:
     def __init__(self, path: Path | str) -> None:
         self._root = os.fspath(path)
         try:
-            mode = os.stat(self._root).st_mode
+            found = os.stat(self._root)
         except (OSError, ValueError) as fault:
             raise _missing(self._root, str(fault)) from None
-        if not stat.S_ISDIR(mode):
+        if not stat.S_ISDIR(found.st_mode):
             raise _missing(self._root, "not a folder")
+        self._found = found
+        self._began = time.time_ns()
+        self._read: dict[str, os.stat_result | None] = {}
+
+    def changed(self) -> bool:
+        """Tell whether what was read may be of two minds: some of it written after another part had been read.
+
+        Names that came, went or were exchanged show in the folder, an overwritten file in its own times. Files that
+        rested well before the reading began are not looked at again.
+        """
+        try:
+            if _identity(os.stat(self._root)) != _identity(self._found):
+                return True
+        except OSError:
+            return True
+        recent = self._began - _RESTED_NS
+        beneath = any("/" in name for name in self._read)  # those folders were not looked at
+        if not beneath and all(found is None or found.st_ctime_ns < recent for found in self._read.values()):
+            return False
+        for name, before in self._read.items():
+            try:
+                now = os.lstat(f"{self._root}/{name}")
+            except (OSError, ValueError):
+                if before is not None:
+                    return True
+                continue
+            if before is None or _identity(now) != _identity(before):
+                return True
+        return False
 
     def read(self, name: str) -> bytes | None:
         """Return the bytes of a file below the folder, or ``None`` when it has no directory entry.
@@ -60,16 +96,19 @@ class FolderMember:
             raise ReadFault(name, "not a plain relative path")
         try:
             if not _AT:
-                return self._read_portably(name, name.split("/"))
-            if "/" not in name:
-                return _read_at(name, f"{self._root}/{name}", None)
-            return self._read_beneath(name, name.split("/"))
+                data, self._read[name] = self._read_portably(name, name.split("/"))
+            elif "/" not in name:
+                data, self._read[name] = _read_at(name, f"{self._root}/{name}", None)
+            else:
+                data, self._read[name] = self._read_beneath(name, name.split("/"))
         except (FileNotFoundError, NotADirectoryError):
+            self._read[name] = None
             return None
         except (OSError, ValueError) as fault:
             raise ReadFault(name, getattr(fault, "strerror", None) or str(fault)) from None
+        return data
 
-    def _read_beneath(self, name: str, parts: list[str]) -> bytes | None:
+    def _read_beneath(self, name: str, parts: list[str]) -> _Found:
         """Open each parent in turn, relative to the one before, so that no link can be slipped in between."""
         folder = os.open(self._root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         try:
@@ -83,7 +122,7 @@ class FolderMember:
         finally:
             os.close(folder)
 
-    def _read_portably(self, name: str, parts: list[str]) -> bytes | None:
+    def _read_portably(self, name: str, parts: list[str]) -> _Found:
         """Where names cannot be opened relative to a folder: test each component, then what was opened."""
         if any(set(part) & {"\\", ":"} for part in parts):
             raise ReadFault(name, "holds a character that means something else to this system")
@@ -99,7 +138,11 @@ class FolderMember:
         return _read_at(name, os.fspath(where), None)
 
 
-def _read_at(name: str, where: str, folder: int | None) -> bytes:
+def _identity(found: os.stat_result) -> tuple[int, int, int, int]:
+    return found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns
+
+
+def _read_at(name: str, where: str, folder: int | None) -> _Found:
     descriptor = os.open(where, _FLAGS, dir_fd=folder)
     try:
         found = os.fstat(descriptor)
@@ -110,7 +153,7 @@ def _read_at(name: str, where: str, folder: int | None) -> bytes:
         # One byte more than there should be, to see the end in the same call, or a file that grows meanwhile.
         data = os.read(descriptor, found.st_size + 1)
         if len(data) == found.st_size:
-            return data
+            return data, found
         chunks = [data]
         total = len(data)
         while data and total <= MAX_BYTES:
@@ -119,7 +162,7 @@ def _read_at(name: str, where: str, folder: int | None) -> bytes:
             total += len(data)
         if total > MAX_BYTES:
             raise ReadFault(name, f"more than {MAX_BYTES} bytes")
-        return b"".join(chunks)
+        return b"".join(chunks), found
     finally:
         os.close(descriptor)
 

@@ -1,0 +1,269 @@
+"""Many members checked at once: each gives a row, whatever is wrong with it, and none stops the others.
+
+The rows come in the order of the members and are the same from one process and from many. A process that dies costs
+the share it was at: its members are checked again in processes of their own, and one that ends these too gets a row
+that says so.
+"""
+
+from __future__ import annotations
+
+import os
+from collections import deque
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from troth.core.errors import Busy, Defect, Place, TrothError
+from troth.receipts.member import FILES, RECEIPT_FILE
+from troth.receipts.verify import examine, headline, standing
+from troth.stores.members import FolderMember
+from troth.stores.parallel import cores
+
+if TYPE_CHECKING:
+    from concurrent.futures import Future, ProcessPoolExecutor
+
+    from troth.receipts.verify import Examination
+
+__all__ = ["CODES", "Row", "check_all", "check_one", "cores", "faulty"]
+
+CODES: Final[dict[str, str]] = {
+    "E_MEMBER_CHANGED": "The folder was written to while it was read, time and again; check it when it rests.",
+    "E_FLEET_WORKER": "The process that checked the folder ended, and so did those that tried again.",
+    "E_FLEET_REPORT": "The report cannot be written to that place; the message says why.",
+}
+"""Codes of checking many members -> what they mean."""
+
+SHARE: Final = 32
+"""Members that a process takes at once."""
+
+_AHEAD: Final = 4
+"""Shares per process that are under way or wait to be told; this bounds the memory."""
+
+_LOOKS: Final = 3
+"""Times that a member which changes under the reader is read."""
+
+_ALLOCATIONS: Final = 50_000
+"""Objects made beyond those given back, after which cycles are looked for."""
+
+_TRIES: Final = 2
+"""Processes that one member may end before it is given up."""
+
+
+_FILES: Final = frozenset(FILES.values())
+
+
+class Row(NamedTuple):
+    """What one member came to.
+
+    ``verdict`` is ``supported``, ``contradicted``, ``not_established``, ``valid``, ``invalid``, ``refused`` or
+    ``error``; ``reason`` the code behind it. ``standing`` is that of :func:`troth.receipts.verify.standing`, or
+    ``error``; then ``error`` is the error as JSON and ``exit_status`` its class's. ``kind`` says what the member was
+    read as: ``receipt``, ``checks`` or ``contract``. ``place`` is the file that broke a rule, where one did.
+    """
+
+    member: str
+    verdict: str
+    reason: str
+    standing: str
+    kind: str = ""
+    result: Mapping[str, Any] | None = None
+    error: Mapping[str, Any] | None = None
+    exit_status: int = 0
+    place: str | None = None
+    claim_id: str | None = None
+    invocation_id: str | None = None
+    verifier: str | None = None
+    receipt_sha256: str | None = None
+
+
+def faulty(member: str, fault: TrothError) -> Row:
+    """Return the row of a member about which nothing can be said."""
+    return Row(member, "error", fault.code, "error", error=fault.as_json()["error"], exit_status=fault.exit_code)
+
+
+def check_one(member: str, names: Sequence[str] | None) -> Row:
+    """Check one member folder, again when it changed while it was read; raise nothing.
+
+    Args:
+        member: the folder.
+        names: claim types to run where there is no receipt; ``None`` for all three.
+    """
+    try:
+        return _checked(member, names)
+    except TrothError as fault:
+        return faulty(member, fault)
+    except Exception as fault:  # whatever it is, the others are still to be checked
+        return faulty(
+            member,
+            Defect(
+                "E_DEFECT",
+                f"{type(fault).__name__}: {fault}",
+                remedy="This is a fault of troth itself.",
+                place=Place(file=member),
+            ),
+        )
+
+
+def _checked(member: str, names: Sequence[str] | None) -> Row:
+    for _ in range(_LOOKS):
+        folder = FolderMember(member)
+        found = examine(folder, names)
+        word = standing(found.result)
+        # What holds rests on the bytes that were read. What does not may be a folder half written.
+        if word != "holds" and folder.changed():
+            continue
+        return _row(member, found, word)
+    raise Busy(
+        "E_MEMBER_CHANGED",
+        "the folder was written to while it was read",
+        remedy="Check it again when whoever writes there has finished.",
+        place=Place(file=member),
+    )
+
+
+def _row(member: str, found: Examination, word: str) -> Row:
+    verdict, reason = headline(found.result)
+    fault = found.fault
+    place = fault.place.file if fault is not None and fault.place is not None else None
+    if place is None and found.detail in _FILES:
+        place = found.detail
+    if found.door != "receipt":
+        return Row(member, verdict, reason, word, found.door, found.result, None, 0, place)
+    digest = None if reason == "member_unreadable" else found.reader.digest(RECEIPT_FILE)
+    if found.receipt is None:
+        return Row(member, verdict, reason, word, "receipt", found.result, None, 0, place, None, None, None, digest)
+    predicate = found.receipt["predicate"]
+    return Row(
+        member, verdict, reason, word, "receipt", found.result, None, 0, place,
+        predicate["claim_id"], predicate["invocation_id"], predicate["verifier"]["id"], digest,
+    )  # fmt: skip
+
+
+def check_share(members: Sequence[str], names: Sequence[str] | None) -> list[Row]:
+    """Check some members, one after the other."""
+    import gc
+
+    # Parsing makes many objects and hardly a cycle: looking for these less often saves a tenth of the time.
+    before = gc.get_threshold()
+    gc.set_threshold(max(before[0], _ALLOCATIONS), *before[1:])
+    try:
+        return [check_one(member, names) for member in members]
+    finally:
+        gc.set_threshold(*before)
+
+
+def check_all(members: Sequence[str], names: Sequence[str] | None, jobs: int) -> Iterator[Row]:
+    """Yield a row for each member, in order.
+
+    Args:
+        members: folders.
+        names: as in :func:`check_one`.
+        jobs: processes to share the work among; few members are checked in this one.
+    """
+    shares = [members[at : at + SHARE] for at in range(0, len(members), SHARE)]
+    jobs = min(jobs, len(shares))
+    if jobs > 1:
+        yield from _shared(shares, names, jobs)
+    else:
+        for share in shares:
+            yield from check_share(share, names)
+
+
+def _shared(shares: Sequence[Sequence[str]], names: Sequence[str] | None, jobs: int) -> Iterator[Row]:
+    from concurrent.futures import BrokenExecutor
+
+    waiting: deque[tuple[Sequence[str], Future[list[Row]] | None]] = deque()
+    pool = _pool(jobs)
+    usable = pool is not None
+    try:
+        for share in [*shares, *[()] * (jobs * _AHEAD)]:  # the empty ones drain what waits
+            if share:
+                if not usable and pool is not None:
+                    pool.shutdown(wait=True, cancel_futures=True)
+                    pool = _pool(jobs)
+                    usable = pool is not None
+                try:
+                    waiting.append((share, pool.submit(check_share, share, names) if pool is not None else None))
+                except (BrokenExecutor, OSError):
+                    usable = False
+                    waiting.append((share, None))
+                if len(waiting) < jobs * _AHEAD:
+                    continue
+            if not waiting:
+                return
+            oldest, answer = waiting.popleft()
+            try:
+                rows = answer.result() if answer is not None else None
+            except (BrokenExecutor, OSError):
+                rows, usable = None, False
+            yield from _apart(oldest, names) if rows is None else rows
+    finally:
+        if pool is not None:
+            pool.shutdown(wait=True, cancel_futures=True)
+
+
+def _apart(share: Sequence[str], names: Sequence[str] | None) -> Iterator[Row]:
+    """Check a share at which a process ended: once more as a whole, then each member by itself."""
+    rows = _in_one(share, names)
+    if rows is not None:
+        yield from rows
+        return
+    for member in share:
+        for _ in range(_TRIES):
+            rows = _in_one([member], names)
+            if rows is not None:
+                yield from rows
+                break
+        else:
+            yield faulty(
+                member,
+                Defect(
+                    "E_FLEET_WORKER",
+                    "the processes that checked the folder ended before they had an answer",
+                    remedy="Look at it alone with `troth receipt verify`, and give it more memory.",
+                    place=Place(file=member),
+                ),
+            )
+
+
+def _in_one(share: Sequence[str], names: Sequence[str] | None) -> list[Row] | None:
+    """Check a share in a process of its own; ``None`` when that ended."""
+    from concurrent.futures import BrokenExecutor
+
+    pool = _pool(1)
+    if pool is None:  # no further process can be had: then here
+        return check_share(share, names)
+    with pool:
+        try:
+            return pool.submit(check_share, share, names).result()
+        except (BrokenExecutor, OSError):
+            return None
+
+
+def _pool(jobs: int) -> ProcessPoolExecutor | None:
+    """Return processes to hand shares to, or ``None`` on a machine that has none to give."""
+    from concurrent.futures import ProcessPoolExecutor
+    from multiprocessing import get_all_start_methods, get_context
+
+    # Fork is at hand at once; where it does not exist, the others import this module first.
+    context = get_context("fork" if "fork" in get_all_start_methods() else None)
+    try:
+        return ProcessPoolExecutor(jobs, mp_context=context, initializer=_begin)
+    except (OSError, ImportError, NotImplementedError):
+        return None
+
+
+def _begin() -> None:
+    """Prepare a process: an interrupt is its parent's to handle, and it ends when its parent does."""
+    import signal
+    import threading
+    from multiprocessing import connection, parent_process
+
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    parent = parent_process()
+    if parent is not None:
+
+        def follow() -> None:
+            connection.wait([parent.sentinel])
+            os._exit(1)
+
+        threading.Thread(target=follow, daemon=True).start()
