@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
+import os
+import sys
 from pathlib import Path
 
 import pytest
 
 from support.frontdoor import troth
 from support.observing import needs_observer
+from support.terminal import Terminal
 
 SOURCE = """
 contract_id = "sums"
@@ -130,3 +133,151 @@ def test_help_shows_a_whole_contract() -> None:
     answer = troth("contract", "seal", "--help", cwd=Path.cwd())
     assert answer.exit == 0
     assert "[[acceptance]]" in answer.out
+
+
+# --- proposals ---
+
+
+@pytest.fixture
+def bare(work: Path) -> Path:
+    """The same project without a contract file, with a test that writes beside itself."""
+    (work.parent / "sums.toml").unlink()
+    test = work / "tests" / "test_app.py"
+    test.write_text(test.read_text() + "    def test_note(self): open('tests/note.txt', 'w').close()\n")
+    return work
+
+
+def test_a_proposal_runs_and_writes_nothing_unasked(bare: Path) -> None:
+    (bare / "tests" / "test_app.py").write_text("import unittest\nopen('/tmp/ran', 'w')\n")
+    before = sorted(bare.rglob("*"))
+    answer = troth("contract", "propose", "--task", "add up", cwd=bare)
+    assert answer.exit == 0, answer
+    assert 'argv = ["python", "-m", "unittest", "discover", "-q", "-s", "tests", "-t", "."]' in answer.out
+    assert 'task = "add up"' in answer.out
+    told = troth("contract", "propose", "--json", cwd=bare).json
+    assert told["file"] is None
+    assert [item["path"] for item in told["protect"]] == ["tests"]
+    refused = troth("contract", "seal", "--json", cwd=bare)
+    assert (refused.exit, refused.json["error"]["code"]) == (2, "E_USAGE")
+    assert sorted(bare.rglob("*")) == before
+
+
+@needs_observer
+@pytest.mark.observer
+def test_agreed_to_it_is_run_on_a_copy_written_and_sealed(bare: Path) -> None:
+    assert troth("init", cwd=bare).exit == 0
+    answer = troth("contract", "propose", "--yes", "--json", cwd=bare)
+    assert answer.exit == 0, answer
+    file = bare / ".mentu" / "contracts" / "work.toml"
+    assert answer.json["file"] == str(file)
+    assert 'exclude = ["__pycache__", "note.txt"]' in file.read_text()
+    assert answer.json["learnt"] == [
+        "unittest: passes, 2 tests",
+        "the run itself writes __pycache__, note.txt below tests",
+    ]
+    assert not (bare / "tests" / "note.txt").exists()
+
+    # Its own file is left when it says the same; another one is never replaced.
+    assert troth("contract", "propose", "--yes", cwd=bare).exit == 0
+    file.write_text(file.read_text().replace("max = 40", "max = 1"))
+    again = troth("contract", "propose", "--yes", "--json", cwd=bare)
+    assert (again.exit, again.json["error"]["code"]) == (2, "E_CONTRACT_EXISTS")
+
+    sealed = troth("contract", "seal", "--yes", "--json", cwd=bare)
+    assert sealed.exit == 0, sealed
+    assert sealed.json["adequacy"] == {"mutants": 1, "killed": 1 - len(sealed.json["survived"])}
+
+
+@needs_observer
+@pytest.mark.observer
+def test_seal_without_a_file_takes_the_proposal(bare: Path) -> None:
+    answer = troth("contract", "seal", "--yes", "--mutants", "1", cwd=bare)
+    assert answer.exit == 0, answer
+    assert (bare / "contract.toml").is_file()
+    assert (bare / "work.contract" / "contract.json").is_file()
+    for path in ("app.py", "tests/__init__.py", "tests/test_app.py"):
+        (bare / path).unlink()
+    (bare / "contract.toml").unlink()
+    empty = troth("contract", "seal", "--yes", "--json", cwd=bare)
+    assert (empty.exit, empty.json["error"]["code"]) == (2, "E_NO_COMMAND")
+
+
+@needs_observer
+@pytest.mark.observer
+def test_a_person_is_asked_on_a_terminal(bare: Path) -> None:
+    argv = [sys.executable, "-m", "troth", "contract", "propose"]
+    for keys, written in ((b"n\n", False), (b"y\n", True)):
+        terminal = Terminal(argv, bare)
+        terminal.type(b"\n")
+        terminal.until("contract.toml? [y/N]")
+        terminal.type(keys)
+        assert terminal.end() == 0
+        assert (bare / "contract.toml").exists() is written
+    assert b"unittest: passes" in terminal.said
+
+
+@needs_observer
+@pytest.mark.observer
+def test_check_tells_what_would_not_start_and_what_is_open(work: Path) -> None:
+    source = work.parent / "sums.toml"
+    (work / "Makefile").write_text("check:\n\ttrue\n")
+    (work / ".github").mkdir()
+    (work / ".github" / "ci.yml").write_text("")
+    source.write_text(SOURCE.replace('path = "tests"', 'path = "tests/__init__.py"').replace("max = 2", "max = 0"))
+    answer = troth("contract", "seal", source, "--workspace", work, cwd=work.parent)
+    assert answer.exit == 0, answer
+    where = work.parent / "sums.contract"
+    told = troth("contract", "check", where, "--run", "--json", cwd=work)
+    assert told.exit == 0, told
+    assert told.json["ran"] == {"suite": {"ended": True, "passed": True, "told": "passes, 1 tests"}}
+    assert [item["path"] for item in told.json["unprotected"]] == ["tests", ".github"]
+    assert told.json["not_here"] == {}
+    (work / "app.py").write_text("")
+    assert "suite: fails with 1" in troth("contract", "check", where, "--run", cwd=work).out
+
+    record = json.loads((where / "contract.json").read_text())
+    record["acceptance"][0]["argv"] = ["no-such-program", "x"]
+    (where / "statement.json").unlink()
+    (where / "contract.json").write_text(json.dumps(record))
+    told = troth("contract", "check", where, "--json", cwd=work)
+    assert (told.exit, told.json["not_here"]) == (0, {"suite": "no-such-program"})
+    told = troth("contract", "check", where, "--run", cwd=work)
+    assert told.exit == 1
+    assert "suite: could not be started" in told.out
+    assert "the sandbox sees no 'no-such-program'" in told.err
+
+
+def test_diff_of_two_contracts(work: Path) -> None:
+    record = {
+        "schema_version": "probity-done-contract/v1",
+        "contract_id": "a\u001b[2J",
+        "protected_paths": [{"path": "a\nb", "kind": "file", "sha256": "0" * 64}],
+        "acceptance": [{"id": "suite", "argv": ["true"]}],
+        "adequacy": {"mutants": 1, "killed": 1},
+    }
+    one, other = work / "one.json", work / "other.json"
+    one.write_text(json.dumps(record))
+    other.write_text(json.dumps({**record, "protected_paths": []}))
+    same = troth("contract", "diff", one, one, cwd=work)
+    assert (same.exit, same.out) == (0, "the same\n")
+    told = troth("contract", "diff", one, other, "--json", cwd=work)
+    assert (told.exit, told.json["same"]) == (1, False)
+    assert told.json["differences"] == [
+        {"what": "protect", "name": "a\nb", "told": "is protected no more", "less": True}
+    ]
+    words = troth("contract", "diff", one, other, cwd=work)
+    assert words.out == "less  protect   a\\nb: is protected no more\n"
+    assert troth("contract", "diff", one, work / "gone.json", cwd=work).exit == 2
+
+
+def test_hostile_projects_are_shown_harmlessly(tmp_path: Path) -> None:
+    name = 'x"]\n[[acceptance]]\nid = "y"\x1b[2J'
+    (tmp_path / name / "tests").mkdir(parents=True)
+    (tmp_path / name / "tests" / "test_a.py").write_text("def test_a(): pass\n")
+    (tmp_path / "package.json").write_text("")
+    os.truncate(tmp_path / "package.json", 100 << 20)
+    for words in ([], ["--json"]):
+        answer = troth("contract", "propose", *words, cwd=tmp_path)
+        assert answer.exit == 0, answer
+        assert "\x1b" not in answer.out + answer.err
+        assert answer.out.count("\n[[acceptance]]") == (0 if words else 1)

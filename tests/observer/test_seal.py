@@ -111,6 +111,21 @@ class TestSealing:
         plain = entries(make(work, "seal_names = false\n" + HEAD + QUICK, mutants=0))
         assert set(plain) == {"tests"}
 
+    def test_what_must_not_appear_is_sealed_as_absent(self, work: Path) -> None:
+        head = 'must_not_appear = ["src/.mocharc.js", "conftest.py", "tests/x.py"]\n'
+        made = make(work, head + HEAD + QUICK, mutants=0)
+        found = entries(made)
+        for name in ("src/.mocharc.js", "conftest.py"):
+            assert found[name] == {"path": name, "kind": "directory", "sha256": EMPTY}
+        assert "tests/x.py" not in found  # the folder protects it
+        assert len(found) == len(json.loads(made.contract)["protected_paths"])
+        (work / "conftest.py").write_text("")
+        with pytest.raises(Refused) as caught:
+            make(work, head + HEAD + QUICK, mutants=0)
+        assert caught.value.code == "E_CONTRACT_SOURCE"
+        assert caught.value.place is not None
+        assert caught.value.place.path == "must_not_appear[1]"
+
     def test_what_the_commands_write_is_learnt(self, work: Path) -> None:
         (work / "tests" / "test_app.py").write_text(
             TESTS + "import os\nos.makedirs('tests/run-output/deep', exist_ok=True)\n"

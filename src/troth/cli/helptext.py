@@ -36,6 +36,7 @@ PROGRAM_CODES: Final[Mapping[str, str]] = {
     "E_TREE_TOO_LARGE": "The workspace holds more files than a tree record can carry.",
     "E_CLAIMS_UNREADABLE": "The file that the agent writes its claims to cannot be read.",
     "E_CONTRACT_SOURCE": "The contract file is not what a contract is written in; the message says where.",
+    "E_NO_COMMAND": "No runner of tests was recognised in the project, so no acceptance command can be proposed.",
     "E_CONTRACT_EXISTS": "Another sealed contract stands where this one should go.",
     "E_CONTRACT_WRITE": "The sealed contract cannot be written there; the message says why.",
     "E_ACCEPTANCE_NOT_STARTED": "An acceptance command of the contract could not be started in the sandbox.",

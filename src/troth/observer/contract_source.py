@@ -6,6 +6,7 @@ The whole form::
     contract_id = "folded-lines"                           # optional: file name and short digest of the file
     seal_names = true                                      # seal the names a test runner loads by itself
     leave_open = ["pyproject.toml"]                        # of those names, the ones the task may touch
+    must_not_appear = [".mocharc.js"]                      # further names that are sealed as absent
 
     [[protect]]
     path = "tests"
@@ -114,6 +115,7 @@ class ContractSource:
     protect: tuple[Protect, ...] = ()
     seal_names: bool = True
     leave_open: tuple[str, ...] = ()
+    must_not_appear: tuple[str, ...] = ()
     mutants_in: tuple[str, ...] | None = None
     mutants_max: int = DEFAULT_MUTANTS
     limits: RunLimits = field(default_factory=RunLimits)
@@ -324,6 +326,7 @@ def parse_source(data: bytes, file: str) -> ContractSource:
     contract_id = root.take("contract_id", _text)
     seal_names = root.take("seal_names", _flag)
     leave_open = root.take("leave_open", _paths)
+    must_not_appear = root.take("must_not_appear", _paths) or ()
     protect = _read_protect(root)
     acceptance = _read_acceptance(root)
     adequacy = root.take("adequacy", _table)
@@ -342,6 +345,7 @@ def parse_source(data: bytes, file: str) -> ContractSource:
         protect=protect,
         seal_names=True if seal_names is None else seal_names,
         leave_open=leave_open or (),
+        must_not_appear=tuple(dict.fromkeys(must_not_appear)),
         mutants_in=mutants_in,
         mutants_max=DEFAULT_MUTANTS if mutants_max is None else mutants_max,
         limits=limits,

@@ -83,6 +83,33 @@ def _named_entry(source: ContractSource, index: int, item: Protect, tree: Snapsh
     return Entry(path, "directory", EMPTY, item.exclude)
 
 
+def named_entries(source: ContractSource, workspace: Path, tree: Snapshot) -> list[Entry]:
+    """Return the entries of the paths that a contract file protects, over the tree as it stands.
+
+    Raises:
+        Refused: ``E_CONTRACT_SOURCE`` for one that does not fit the tree.
+    """
+    folders = folders_of([*tree.files, *tree.symlinks]) | _empty_folders(workspace, source)
+    return [_named_entry(source, index, item, tree, folders) for index, item in enumerate(source.protect)]
+
+
+def _forbidden_entries(source: ContractSource, tree: Snapshot, named: Sequence[Entry]) -> list[Entry]:
+    """Return the entries that seal what must not appear as absent (done records §13.4)."""
+    folders = folders_of([*tree.files, *tree.symlinks])
+    for index, path in enumerate(source.must_not_appear):
+        if path in tree.files or path in tree.symlinks or path in folders:
+            at = f"must_not_appear[{index}]"
+            raise Refused(
+                CODE, f"{at} stands there already: {path!r}", remedy="Take it away, or protect it as it is.",
+                place=Place(source.file, path=at),
+            )  # fmt: skip
+    return [
+        Entry(path, "directory", EMPTY)
+        for path in source.must_not_appear
+        if not any(entry.covers(path) for entry in named)
+    ]
+
+
 def _learnt(entry: Entry, before: Mapping[str, str], after: Mapping[str, str]) -> tuple[list[str], list[str]]:
     """Return segments to exclude so that what a run made is unprotected, and made names no segment can free.
 
@@ -131,7 +158,7 @@ def learn_excludes(
     return result, sorted(set(left)), touched
 
 
-def _written(copy: Path) -> dict[str, str]:
+def written_files(copy: Path) -> dict[str, str]:
     """Return the files and links of a copy after a run; links by their text."""
     tree = snapshot(copy)
     return {**tree.files, **{name: f"-> {text}" for name, text in tree.symlinks.items()}}
@@ -163,7 +190,7 @@ def _learning_run(bench: Bench, copy: WorkCopy, commands: Sequence[Acceptance]) 
                 + run.output.decode("utf-8", "backslashreplace").strip()[:300],
                 remedy="Name a program that the sandbox sees: below /usr, in the workspace, or beside this Python.",
             )
-    after = _written(copy.place)
+    after = written_files(copy.place)
     copy.restore()
     return after
 
@@ -248,8 +275,8 @@ def seal(
     workspace = workspace.resolve()
     progress("reading the workspace", 0, 1)
     tree = snapshot(workspace)
-    folders = folders_of([*tree.files, *tree.symlinks]) | _empty_folders(workspace, source)
-    named = [_named_entry(source, index, item, tree, folders) for index, item in enumerate(source.protect)]
+    named = named_entries(source, workspace, tree)
+    forbidden = _forbidden_entries(source, tree, named)
     bench = Bench(inside=str(workspace), limits=source.limits, scratch=scratch)
     with bench.folder() as place:
         start, base = place / "start", place / "base"
@@ -263,7 +290,7 @@ def seal(
                 put_back(base, start, entry.path)
         copy = WorkCopy.of(base, place / "work")
         pristine = snapshot(base)
-        before = _written(base)
+        before = written_files(base)
         progress("learning what the commands write", 0, 1)
         entries, left, touched = learn_excludes(named, before, _learning_run(bench, copy, source.acceptance))
         entries = [_with_caches(entry, tree.files) for entry in entries]
@@ -273,6 +300,7 @@ def seal(
             else entry
             for entry in entries
         ]
+        entries += forbidden
         if source.seal_names:
             runners = [(command.argv, recognise(command.argv)) for command in source.acceptance]
             names = names_to_seal(runners, tree.files, entries)

@@ -1,0 +1,128 @@
+"""``troth contract check`` and ``show``: what a sealed contract says, and whether a workspace still has it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from troth.cli.answer import coloured, emit_json, note, printable, say
+from troth.cli.contract_common import LIMIT, read_sealed, seal_beside, workspace_above
+from troth.core.errors import Refused
+from troth.core.words import command_line
+
+
+def _statement_fault(path: Path, data: bytes) -> str | None:
+    """Return the code with which the Statement beside a contract is invalid; ``None`` when it holds or is absent."""
+    from troth.receipts.member import MappingMember
+    from troth.receipts.reader import MemberReader
+    from troth.receipts.statements import read_contract_statement
+    from troth.stores.durable import read_regular
+
+    statement = path.with_name("statement.json")
+    if not statement.exists():
+        return None
+    held = {"contract.json": data, "statement.json": read_regular(statement, LIMIT, "E_STATEMENT", "the Statement")}
+    try:
+        read_contract_statement(MemberReader(MappingMember(held)))
+    except Refused as fault:
+        return fault.code
+    return None
+
+
+@click.command("check", epilog="Example: troth contract check .mentu/contracts/empty-cart --run")
+@click.argument("where", type=click.Path(path_type=Path), metavar="DIR|FILE")
+@click.option(
+    "--workspace", type=click.Path(path_type=Path), help="The folder to look at; default: found upward from here."
+)
+@click.option("--run", "run", is_flag=True, help="Run each command once, on a copy, and tell how it ends.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object on stdout.")
+def check_cmd(where: Path, workspace: Path | None, run: bool, as_json: bool) -> int:
+    """Check a sealed contract: its record, its Statement, and whether the workspace has what it protects.
+
+    Also told: commands that would not start in the sandbox here, and what the project's files say decides the tests and
+    the contract leaves unprotected. Exits with 0 when everything holds, 1 when a protected path differs, the Statement
+    is invalid, or with --run a command cannot be run to its end; 2 when the record is malformed.
+    """
+    from troth.core.digests import sha256_hex
+    from troth.observer.contract_source import RunLimits
+    from troth.observer.fitting import commands_here, run_here, unprotected
+    from troth.observer.protected import entries_of, unmet_entries
+    from troth.observer.ready import require_observer
+    from troth.observer.tree import snapshot
+    from troth.stores.workspace import here
+
+    path, data, record = read_sealed(where)
+    root = (workspace or workspace_above(here()) or here()).resolve()
+    tree = snapshot(root)
+    entries = entries_of(record)
+    changed = [entry.path for entry in unmet_entries(entries, tree.files, tree.symlinks)]
+    fault = _statement_fault(path, data)
+    absent = commands_here(record, root)
+    left_open = unprotected(entries, root)
+    ran: dict[str, dict[str, Any]] = {}
+    if run:
+        require_observer()
+        seal = seal_beside(path, sha256_hex(data)) or {}
+        ran = run_here(record, root, tree, RunLimits.from_json(seal.get("limits")))
+    ends = all(item["ended"] for item in ran.values())
+    holds = not changed and fault is None and ends
+    if as_json:
+        emit_json(
+            {
+                "contract_id": record["contract_id"],
+                "contract_sha256": sha256_hex(data),
+                "workspace": str(root),
+                "holds": holds,
+                "changed": changed,
+                "statement": fault or "valid",
+                "not_here": absent,
+                "unprotected": [{"path": item.what, "why": item.why} for item in left_open],
+                "ran": ran,
+            }
+        )
+        return 0 if holds else 1
+    for name in changed:
+        say(f"{coloured('changed', 'red')}  {printable(name)}")
+    if fault is not None:
+        say(f"{coloured('invalid', 'red')}  statement.json: {fault}")
+    for name, item in ran.items():
+        say(f"{coloured('ran', 'green' if item['ended'] else 'red')}  {printable(name)}: {item['told']}")
+    for name, program in absent.items():
+        note(f"troth: command {printable(name)!r} would not start here: the sandbox sees no {printable(program)!r}")
+    for proposed in left_open:
+        note(f"troth: not protected: {printable(proposed.what, 200)} ({printable(proposed.why, 200)})")
+    if holds:
+        count = len(record["protected_paths"])
+        say(f"{coloured('holds', 'green')}  {printable(record['contract_id'])}: {count} protected paths")
+    return 0 if holds else 1
+
+
+@click.command("show", epilog="Example: troth contract show .mentu/contracts/empty-cart")
+@click.argument("where", type=click.Path(path_type=Path), metavar="DIR|FILE")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object on stdout.")
+def show_cmd(where: Path, as_json: bool) -> int:
+    """Show a sealed contract: what it protects, its commands, and which mutants survived."""
+    from troth.core.digests import sha256_hex
+
+    path, data, record = read_sealed(where)
+    seal = seal_beside(path, sha256_hex(data))
+    if as_json:
+        emit_json({"contract_sha256": sha256_hex(data), "contract": record, "seal": seal})
+        return 0
+    say(f"{printable(record['contract_id'])}  {sha256_hex(data)}")
+    if "task" in record:
+        say(f"  task        {printable(record['task'])}")
+    for entry in record["protected_paths"]:
+        absent = entry["kind"] == "directory" and entry["sha256"].startswith("e3b0c442")
+        kind = "absent" if absent else entry["kind"]
+        besides = f"  except {', '.join(map(printable, entry['exclude']))}" if "exclude" in entry else ""
+        say(f"  {kind:<10}  {printable(entry['path'])}{besides}")
+    for command in record["acceptance"]:
+        say(f"  command     {printable(command['id'])}: {command_line(command['argv'], 2000)}")
+    adequacy = record["adequacy"]
+    say(f"  mutants     {adequacy['killed']} of {adequacy['mutants']} killed")
+    for line in (seal or {}).get("adequacy", {}).get("survived", ()):
+        say(f"    survived  {printable(str(line), 160)}")
+    return 0

@@ -1,0 +1,52 @@
+"""Whether a sealed contract fits a machine and a workspace: programs, a run on a copy, what it leaves unprotected."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from troth.observer.commands import Bench, run_command
+from troth.observer.contract_source import RunLimits
+from troth.observer.copies import WorkCopy, copy_workspace
+from troth.observer.detecting import Proposed, detect
+from troth.observer.project import look
+from troth.observer.proposal import how_it_ended
+from troth.observer.protected import Entry
+from troth.observer.sandbox import SandboxSpec, base_environment, program_seen, toolchain
+from troth.observer.tree import Snapshot
+
+
+def commands_here(contract: Mapping[str, Any], root: Path) -> dict[str, str]:
+    """Return the acceptance commands whose program the sandbox would not see: id to program. Nothing is run."""
+    spec = SandboxSpec(
+        workspace=root, inside=str(root), private=root, environment=base_environment(), read_only=toolchain()
+    )
+    return {
+        command["id"]: command["argv"][0]
+        for command in contract["acceptance"]
+        if not program_seen(spec, command["argv"][0])
+    }
+
+
+def run_here(contract: Mapping[str, Any], root: Path, tree: Snapshot, limits: RunLimits) -> dict[str, dict[str, Any]]:
+    """Run each acceptance command once on a copy of its own: id to how it ended, and whether by itself."""
+    bench = Bench(inside=str(root), limits=limits)
+    found: dict[str, dict[str, Any]] = {}
+    with bench.folder() as place:
+        copy_workspace(root, tree, place / "base")
+        copy = WorkCopy.of(place / "base", place / "work")
+        for command in contract["acceptance"]:
+            run = run_command(bench, copy.place, command["argv"])
+            found[command["id"]] = {"ended": run.ended_itself, "passed": run.passed, "told": how_it_ended(run)}
+            copy.restore()
+    return found
+
+
+def unprotected(entries: Sequence[Entry], root: Path) -> list[Proposed]:
+    """Return what a proposal over the workspace would protect or keep absent, and these entries do not."""
+    return [
+        item
+        for item in detect(look(root)).proposed
+        if item.kind != "command" and not any(entry.covers(item.what) for entry in entries)
+    ]
