@@ -42,7 +42,7 @@ def tell_run(found: Examination, measured: Mapping[str, Any], report: Mapping[st
     if found.done is not None and found.done.decision == "not_established" and open_points:
         first = next((point for point in open_points if point["reason"] == found.done.reason), open_points[0])
         sentence = first["why"]
-    lines = [*_about_agent(measured), *_about_checks(found, open_points), *_about_grade(report)]
+    lines = [*_about_agent(measured), *_about_checks(found, open_points), *about_grade(report)]
     if len(lines) > MAX_LINES:
         lines[MAX_LINES:] = [f"and {len(lines) - MAX_LINES} more; see: troth receipt verify"]
     return Told(sentence, tuple(lines), open_points)
@@ -112,7 +112,7 @@ def _names(names: Sequence[str]) -> str:
     return shown + (f" and {len(names) - MAX_NAMES} more" if len(names) > MAX_NAMES else "")
 
 
-def _about_grade(report: Mapping[str, Any]) -> list[str]:
+def about_grade(report: Mapping[str, Any]) -> list[str]:
     """Return what the grader noticed and the receipt has no member for (done records §13.5)."""
     lines = []
     if report.get("put_back"):
@@ -154,4 +154,4 @@ def tell_grade(found: Examination, report: Mapping[str, Any]) -> tuple[str, tupl
     open_points = [_explained(point, {}, report) for point in missing(found)]
     (story,) = stories(found)
     sentence = open_points[0]["why"] if open_points else because(story)
-    return sentence, tuple(_about_grade(report))
+    return sentence, tuple(about_grade(report))

@@ -109,6 +109,7 @@ _TABLES: Final[tuple[tuple[str, str, str], ...]] = (
     ("Refusals of falsification rules", "troth.lab.falsification", "CODES"),
     ("Codes of checkpoints and proofs", "troth.ledger.checkpoint", "CODES"),
     ("Codes of deciding by a receipt", "troth.receipts.deciding", "CODES"),
+    ("Codes of hooks", "troth.airlock.hooking", "CODES"),
     ("Codes of signed receipts", "troth.receipts.envelopes", "CODES"),
     ("Codes of signed notes and keys", "troth.core.notes", "CODES"),
     ("Codes of the user's keys", "troth.stores.keys", "CODES"),

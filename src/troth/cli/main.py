@@ -46,6 +46,7 @@ COMMANDS: Final[dict[str, tuple[str, str]]] = {
     "grade": ("troth.cli.grade", "Run a contract's acceptance commands on a tree."),
     "contract": ("troth.cli.contract", "Seal, check and show contracts."),
     "receipt": ("troth.cli.receipt", "Check and verify done receipts."),
+    "hook": ("troth.cli.hook", "Judge an agent whenever its own tool says it is done."),
     "deal": ("troth.cli.deal", "Check and show simulated deals (experimental, non-transfer)."),
     "review": ("troth.cli.review", "Have work reviewed, check each finding, decide what is left."),
     "checkpoint": ("troth.cli.checkpoint", "Sign, cosign and prove what a ledger is."),

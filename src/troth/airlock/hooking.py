@@ -1,0 +1,332 @@
+"""What a hook in an agent's own harness can establish about a workspace, and what it decides by it.
+
+A hook is no witness: nobody outside the agent saw the run. So it judges the tree that lies on the disk (protected paths
+by their digests, the acceptance commands in the sandbox), writes an observation that says of itself that it is not
+independent, and lets the published checks come to what they come to: *contradicted*, or *not established*; never
+*supported*. Every judgement is a member folder with its receipt, kept with the user's own state, not in the workspace.
+
+A hook that was not called, or that failed, leaves nothing that says *continue* for the tree as it is.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+from troth import __version__
+from troth.airlock.sealed import read_contract, read_seal
+from troth.airlock.telling import about_grade
+from troth.core.canonical import record_bytes
+from troth.core.digests import sha256_hex
+from troth.core.errors import DoesNotHold, Place, Refused
+from troth.core.instants import Clock, system_clock
+from troth.observer import records as rec
+from troth.observer.grade import GRADE_VERSION, grade
+from troth.observer.grade import PRODUCER as VERIFIER_NAME
+from troth.observer.protected import Entry, entries_of, unmet_entries
+from troth.observer.tree import Snapshot, snapshot
+from troth.receipts.deciding import StopDecision, StopTable, decide
+from troth.receipts.member import RECEIPT_FILE, MappingMember
+from troth.receipts.telling import verdict
+from troth.receipts.verify import examine
+from troth.receipts.writing import build_receipt, self_pin
+from troth.stores.durable import read_regular, replace_whole
+from troth.stores.keys import private_folder, state_folder
+
+CODES: Final[dict[str, str]] = {
+    "E_HOOK_INPUT": "What the hook was given is not what the agent's tool sends; nothing was judged.",
+    "E_HOOK_CONTRACT": "The contract is not the one that the hook was installed with.",
+    "E_HOOK_SETTINGS": "The settings file cannot be read as what it should be, so nothing was changed in it.",
+    "E_HOOK_TAKEN": "Another program stands where the hook would have to; it was left alone.",
+    "E_HOOK_UNDECIDED": "No hook has decided about the tree as it is now, so nothing is known about it.",
+    "E_PUSH_REFUSED": "What is being pushed has no receipt by which the table says continue.",
+}
+"""The refusals of hooks, each with one sentence for people."""
+
+PRODUCER: Final = "troth-hook"
+"""Producer of the record that says that nobody watched."""
+
+MOST_OUTPUT: Final = 3000
+"""Characters told of what a failing command printed."""
+
+STATE_LIMIT: Final = 1 << 26
+STATE_VERSION: Final = "troth-hook-state/v1"
+
+
+@dataclass(frozen=True, slots=True)
+class Bound:
+    """What a hook was installed for: the workspace, the sealed contract and its digest, the table."""
+
+    root: Path
+    contract: Path
+    sha256: str
+    table: StopTable
+
+    def read(self) -> tuple[bytes, tuple[Entry, ...]]:
+        """Return the contract's bytes and protected paths.
+
+        Raises:
+            Refused: ``E_HOOK_CONTRACT``: it was changed since; as ``read_contract``.
+        """
+        data, record = read_contract(self.contract)
+        if sha256_hex(data) != self.sha256:
+            raise Refused(
+                "E_HOOK_CONTRACT",
+                "the contract was changed after the hook was installed",
+                place=Place(file=str(self.contract)),
+                remedy="Look at what changed; then install the hook anew.",
+            )
+        return data, entries_of(record)
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """A judgement: the decision, the verdict as {decision, reason, …}, a sentence and lines for a reader, the files."""
+
+    stop: StopDecision
+    done: Mapping[str, str]
+    sentence: str
+    lines: tuple[str, ...]
+    tree_sha256: str
+    files: Mapping[str, bytes]
+
+
+def judge(bound: Bound, *, run: str, agent: str, replans: int = 0, clock: Clock = system_clock) -> Judged:
+    """Judge a workspace as it lies on the disk.
+
+    Args:
+        bound: what the hook was installed for.
+        run: what the records call this judgement.
+        agent: the observed party, ``agent:NAME``.
+        replans: how often in a row the agent was sent back.
+        clock: where time comes from.
+
+    Raises:
+        Refused: ``E_HOOK_CONTRACT``; a code of the tree, the sandbox or the grader.
+    """
+    contract, entries = bound.read()
+    final = snapshot(bound.root)
+    began = clock()
+    unmet = unmet_entries(entries, final.files, final.symlinks)
+    graded, report = _graded(bound, contract, final, unmet, run)
+    origin = rec.Origin(run, run, began, rec.interval_end(began, clock()))
+    files = {
+        "contract.json": contract,
+        "tree.json": rec.tree_record(origin, final),
+        "observation.json": record_bytes(
+            {
+                "schema_version": "probity-observation/v2",
+                "scope": origin.scope,
+                "coverage": "unknown",
+                "events": [],
+                **origin.members(PRODUCER),
+                "vantage": "self_reported",
+            }
+        ),
+        "capability.json": record_bytes(
+            {**_named("probity-capabilities/v1", run, PRODUCER), "visible_event_types": []}
+        ),
+        "grade.json": graded,
+        "claims.json": record_bytes({**_named("probity-tool-claims/v1", run, PRODUCER), "claims": []}),
+    }
+    files |= self_pin(
+        files,
+        claim_id=run,
+        invocation_id=run,
+        scope=origin.scope,
+        observed_party=agent,
+        authority="a hook in the agent's harness, by its own pins",
+    )
+    receipt = build_receipt(files, verifier_id=f"urn:troth:hook:{__version__}", table=bound.table, replans=replans)
+    files[RECEIPT_FILE] = receipt
+    found = examine(MappingMember(files))
+    assert found.done is not None
+    stop = decide(bound.table, found.done, found.answers, replans=replans)
+    told = (*about_grade(report), *_outputs(report))
+    return Judged(stop, found.done.as_json(), verdict(found), told, final.digest, files)
+
+
+def _outputs(report: Mapping[str, Any]) -> Iterator[str]:
+    """Yield the end of what each command that failed printed: whoever is to mend it has to see it."""
+    for command in report.get("commands", ()):
+        for run in command.get("runs", ())[:1]:
+            if run.get("exit") != 0 and run.get("output"):
+                yield f"the end of what {command['id']} printed:"
+                yield from run["output"][-MOST_OUTPUT:].splitlines()
+
+
+def _named(version: str, run: str, producer: str) -> dict[str, str]:
+    return {"schema_version": version, "claim_id": run, "invocation_id": run, "producer": producer}
+
+
+def _graded(
+    bound: Bound, contract: bytes, final: Snapshot, unmet: list[Entry], run: str
+) -> tuple[bytes, Mapping[str, Any]]:
+    """Return the grade and the grader's report; without the sealed files there is nothing to grade with."""
+    if unmet:
+        return record_bytes(
+            {
+                **_named(GRADE_VERSION, run, VERIFIER_NAME),
+                "vantage": "independent",
+                "witness_scope": "PEER",
+                "contract_sha256": bound.sha256,
+                "tree_sha256": final.digest,
+                "results": [],
+            }
+        ), {}
+    seal = read_seal(bound.contract)
+    made = grade(
+        contract,
+        bound.root,
+        bound.root,
+        tree_sha256=final.digest,
+        claim_id=run,
+        invocation_id=run,
+        seal=json.loads(seal) if seal is not None else None,
+        final=final,
+    )
+    return made.record, made.report
+
+
+def protected_now(bound: Bound) -> tuple[str, ...]:
+    """Return the protected paths that are not as they were sealed, as names.
+
+    Raises:
+        Refused: ``E_HOOK_CONTRACT``; a code of the tree.
+    """
+    _, entries = bound.read()
+    final = snapshot(bound.root)
+    return tuple(entry.path for entry in unmet_entries(entries, final.files, final.symlinks))
+
+
+# What is remembered --------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Session:
+    """What is remembered of one session of an agent: how often in a row it was sent back, and of what it was told."""
+
+    replans: int = 0
+    told: tuple[str, ...] = ()
+    baseline: Mapping[str, str] | None = None
+    named: tuple[str, ...] = ()
+    commands: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Memory:
+    """The folder in which hooks of one workspace remember, below the user's folder for state."""
+
+    folder: Path
+    root: Path = field(compare=False)
+
+    @classmethod
+    def of(cls, root: Path) -> Memory:
+        """Return the memory of a workspace, made where it is missing.
+
+        Raises:
+            Refused: ``E_KEY_FOLDER``, ``E_UNREADABLE``.
+        """
+        name = hashlib.sha256(str(root.resolve()).encode("utf-8", "surrogateescape")).hexdigest()[:32]
+        return cls(private_folder(state_folder() / "hooks" / name), root)
+
+    def _session(self, session: str) -> Path:
+        return self.folder / f"session-{hashlib.sha256(session.encode('utf-8', 'replace')).hexdigest()[:32]}.json"
+
+    def session(self, session: str) -> Session:
+        """Return what is remembered of a session.
+
+        Raises:
+            Refused: it is there and cannot be read: whoever counts must not begin anew for that.
+        """
+        path = self._session(session)
+        if not path.exists():
+            return Session()
+        data = read_regular(path, STATE_LIMIT, "E_UNREADABLE", "what the hook remembers")
+        try:
+            value = json.loads(data)
+            value["told"], value["named"] = tuple(value["told"]), tuple(value["named"])
+            return Session(**value)
+        except (ValueError, TypeError, KeyError):
+            raise Refused(
+                "E_UNREADABLE", "what the hook remembers cannot be read", place=Place(file=str(path))
+            ) from None
+
+    def keep(self, session: str, state: Session) -> None:
+        """Remember a session.
+
+        Raises:
+            OSError: it cannot be written.
+        """
+        replace_whole(self._session(session), record_bytes(asdict(state)), 0o600)
+
+    def conclude(self, judged: Judged, source: str) -> Path:
+        """Keep a judgement as the last one, and return the folder of its records.
+
+        What stood there before is taken away first: were we ended in between, nothing would be known.
+        """
+        last, member = self.folder / "last.json", self.folder / "last"
+        last.unlink(missing_ok=True)
+        private_folder(member)
+        for name, data in judged.files.items():
+            replace_whole(member / name, data, 0o600)
+        value = {
+            "schema_version": STATE_VERSION,
+            "source": source,
+            "tree_sha256": judged.tree_sha256,
+            "stop_decision": judged.stop.as_json(),
+            "done": dict(judged.done),
+            "sentence": judged.sentence,
+        }
+        replace_whole(last, record_bytes(value), 0o600)
+        return member
+
+    def forget_last(self) -> None:
+        """Take the last judgement away, for instance because a later one failed."""
+        (self.folder / "last.json").unlink(missing_ok=True)
+
+    def last(self) -> dict[str, Any]:
+        """Return the last judgement, empty where there is none that can be read."""
+        path = self.folder / "last.json"
+        try:
+            value = json.loads(read_regular(path, 1 << 20, "E_HOOK_UNDECIDED", "a hook's decision"))
+            return value if isinstance(value, dict) and value.get("schema_version") == STATE_VERSION else {}
+        except (Refused, ValueError):
+            return {}
+
+
+def standing_decision(root: Path) -> dict[str, Any]:
+    """Return what the last hook decided, if it was about the tree as it is now.
+
+    Raises:
+        DoesNotHold: ``E_HOOK_UNDECIDED``: no hook was called, the last one failed, or the tree changed since.
+    """
+    last = Memory.of(root).last()
+    if last and last.get("tree_sha256") == snapshot(root).digest:
+        return last
+    why = "the tree changed since the last hook decided" if last else "no hook has decided anything here"
+    raise DoesNotHold(
+        "E_HOOK_UNDECIDED",
+        why,
+        place=Place(file=str(root)),
+        remedy="A hook that was not called, or failed, is no success: run the agent again, or `troth run` it.",
+    )
+
+
+# Changes that no event names -----------------------------------------------------------------------------------------
+
+
+def unnamed_changes(root: Path, state: Session) -> tuple[str, ...]:
+    """Return the paths that changed since the session began and that no event of the agent's tool named.
+
+    What a shell command wrote is among them: events name the command, not its files.
+    """
+    if state.baseline is None:
+        return ()
+    now = snapshot(root).files
+    changed = {name for name in state.baseline.keys() | now.keys() if state.baseline.get(name) != now.get(name)}
+    return tuple(sorted(changed - set(state.named)))

@@ -1,0 +1,41 @@
+"""The ``notify`` of Codex: one JSON object as the last word of the command line, and nobody who waits for an answer.
+
+Codex cannot be sent back this way. The turn is judged and kept, and ``troth hook status`` tells what stands.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from troth.airlock.hooking import Bound, Judged, Memory, judge
+from troth.core.errors import Refused
+from troth.core.strictjson import JsonFault, Limits, loads
+
+AGENT: Final = "agent:codex"
+TURN: Final = "agent-turn-complete"
+
+_LIMITS: Final = Limits(max_bytes=1 << 22, max_depth=64, refuse_overflow=False, surrogates=True)
+
+
+def notified(word: str, bound: Bound) -> Judged | None:
+    """Judge the workspace when a turn is complete; ``None`` for any other notification.
+
+    Raises:
+        Refused: ``E_HOOK_INPUT``: it is no notification; a code of the judgement. Nothing that was decided before
+            stands any more.
+    """
+    memory = Memory.of(bound.root)
+    memory.forget_last()
+    try:
+        value = loads(word.encode("utf-8", "surrogateescape"), _LIMITS)
+    except JsonFault as fault:
+        raise Refused("E_HOOK_INPUT", f"the last word is not what Codex sends: {fault.message}") from None
+    kind = value.get("type") if type(value) is dict else None
+    if type(kind) is not str:
+        raise Refused("E_HOOK_INPUT", "the last word is not what Codex sends: it has no type")
+    if kind != TURN:
+        return None
+    turn = value.get("turn-id")
+    judged = judge(bound, run=f"hook_{turn[:80] if type(turn) is str and turn else 'turn'}", agent=AGENT)
+    memory.conclude(judged, "codex")
+    return judged
