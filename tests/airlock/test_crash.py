@@ -175,6 +175,21 @@ def test_a_run_made_anew_is_a_new_run_and_the_old_one_says_so(project: Project, 
     assert answer.json["run"] in states[left["id"]]["note"]
 
 
+def test_a_run_that_cuts_credentials_is_made_anew_with_the_words_it_had(project: Project, shell: Shell) -> None:
+    """What `run.json` shows is cut; what the agent is started with again is not."""
+    script = HONEST + "\nsubprocess.run(['true', '--password', 'v8Kq2Zt5Lw'])\n"
+    die_after(project, "started", script, "--redact")
+    (left,) = runs_of(shell)
+    folder = project.root / ".mentu" / "runs" / left["id"]
+    assert "v8Kq2Zt5Lw" not in (folder / "run.json").read_text()
+    answer = shell("run", "--resume", left["id"], "--json")
+    assert (answer.exit, answer.json["done"]["reason"]) == (3, "observation_coverage_unestablished")
+    made = Path(answer.json["folder"])
+    assert not [path.name for path in made.iterdir() if path.is_file() and b"v8Kq2Zt5Lw" in path.read_bytes()]
+    assert not (folder / "private").exists()
+    assert not (made / "private").exists()
+
+
 @pytest.mark.parametrize("effect", ["started", "graded"])
 def test_a_commitment_that_went_another_way_meanwhile(project: Project, shell: Shell, effect: str) -> None:
     die_after(project, effect)

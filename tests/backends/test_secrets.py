@@ -11,7 +11,8 @@ from typing import Any, NoReturn
 import pytest
 
 import troth
-from troth.backends.secrets import LONGEST, MOST_TOLD, Suspicion, suspicions
+from troth.backends.secrets import MOST_TOLD, Suspicion, suspicions
+from troth.core.tokenformats import LONGEST
 
 # In pieces, so that no scan of this project takes the tests for what they test.
 SECRETS = {

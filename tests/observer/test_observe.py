@@ -354,7 +354,7 @@ def test_the_terminal_is_the_agents_own(watch: Watch) -> None:
 def test_what_can_hold_secrets_is_owner_only_whatever_the_umask(watch: Watch, tmp_path: Path) -> None:
     before = os.umask(0)
     try:
-        watch("print('x')")
+        watch("print('x')", keep_trace=True)
     finally:
         os.umask(before)
     private = tmp_path / "private0"

@@ -33,6 +33,7 @@ from troth.core.ids import RandomHex, new_id, system_random
 from troth.core.instants import Clock, format_instant, system_clock
 from troth.ledger.operations import Candidate
 from troth.observer.protected import Entry, entries_of
+from troth.stores.durable import read_regular
 from troth.stores.requests import resolve
 
 if TYPE_CHECKING:
@@ -51,6 +52,8 @@ REFUSED_EXIT: Final = 2
 RECEIPT: Final = "receipt.json"
 REPORT: Final = "report.json"
 TABLE: Final = "stop-table.toml"
+WORDS: Final = "private/words.json"
+"""Where a run that cuts credentials keeps its agent's argument vector until it has ended."""
 
 _MOVED_ON: Final = frozenset({"E_ALREADY_CLOSED", "E_ALREADY_CLAIMED", "E_NOT_OWNER", "E_CONSTRAINT_VIOLATED"})
 """Refusals of a submission that say: while the run went on, the commitment went another way."""
@@ -72,6 +75,7 @@ class RunOptions:
     with_launch: bool = False
     submit_anyway: bool = False
     keep_trace: bool = False
+    redact: bool = False
     verifier_id: str | None = None
     table: str | None = None
 
@@ -138,6 +142,7 @@ class _Bench:
     tell: Tell
     clock: Clock
     random_hex: RandomHex = field(default=system_random)
+    warn: Tell = lambda _: None
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,6 +169,7 @@ def run_commitment(
     options: RunOptions,
     show: tuple[int, int] | None,
     tell: Tell = lambda _: None,
+    warn: Tell = lambda _: None,
     clock: Clock = system_clock,
     random_hex: RandomHex = system_random,
 ) -> Outcome:
@@ -180,6 +186,7 @@ def run_commitment(
         options: how the run is made.
         show: descriptors for the agent's output, or ``None``.
         tell: told in words which stage begins.
+        warn: told what a person should know although nothing is wrong.
         clock, random_hex: where time and randomness come from.
 
     Raises:
@@ -187,7 +194,7 @@ def run_commitment(
         DoesNotHold: ``E_CHAIN_BROKEN``.
         Busy: ``E_RUN_BUSY``.
     """
-    bench = _Bench(workspace, store, Runs(workspace.folder), show, tell, clock, random_hex)
+    bench = _Bench(workspace, store, Runs(workspace.folder), show, tell, clock, random_hex, warn)
     asked = RunState(
         id=new_id(PREFIX, lambda name: bench.runs.path(name).exists(), random_hex),
         commitment=commitment or "",
@@ -212,6 +219,7 @@ def resume_run(
     *,
     show: tuple[int, int] | None,
     tell: Tell = lambda _: None,
+    warn: Tell = lambda _: None,
     clock: Clock = system_clock,
     random_hex: RandomHex = system_random,
 ) -> Outcome:
@@ -224,7 +232,7 @@ def resume_run(
         Refused: ``E_RUN_UNKNOWN``, ``E_RUN_FINISHED``, ``E_RUN_TREE_CHANGED``; as ``run_commitment`` for one made anew.
         Busy: ``E_RUN_BUSY``.
     """
-    bench = _Bench(workspace, store, Runs(workspace.folder), show, tell, clock, random_hex)
+    bench = _Bench(workspace, store, Runs(workspace.folder), show, tell, clock, random_hex, warn)
     bench.runs.find(word)
     with bench.runs.exclusively():
         state = bench.runs.find(word)
@@ -234,7 +242,8 @@ def resume_run(
         if state.stage != "started":
             return _from_observed(bench, state)
         contract_file = bench.runs.path(state.id) / CONTRACT
-        asked = replace(state, id=new_id(PREFIX, lambda name: bench.runs.path(name).exists(), random_hex))
+        anew = new_id(PREFIX, lambda name: bench.runs.path(name).exists(), random_hex)
+        asked = replace(_with_words(bench, state), id=anew)
         if asked.options.get("table") is not None:
             # The table as it was when the run began, not as it has become since.
             asked = replace(asked, options={**asked.options, "table": str(bench.runs.path(state.id) / TABLE)})
@@ -315,10 +324,30 @@ def _begin(
     files = {CONTRACT: ready.contract} | ({SEAL: ready.seal} if ready.seal is not None else {})
     if ready.table is not None:
         files[TABLE] = ready.table
-    bench.runs.create(state, files)
+    state = _create(bench, state, files)
     if instead_of is not None:
         bench.runs.abandon(instead_of, f"made anew as {state.id}")
     return _from_start(bench, state, ready)
+
+
+def _create(bench: _Bench, state: RunState, files: Mapping[str, bytes]) -> RunState:
+    """Make the run's folder; where credentials are to be cut, the agent's own words stand among what is removed."""
+    if not options_of(state).redact:
+        bench.runs.create(state, files)
+        return state
+    # What is a credential in them may show only when the agent uses it: until then the program's name must do.
+    shown = replace(state, argv=state.argv[:1])
+    bench.runs.create(shown, {**files, WORDS: record_bytes(list(state.argv))})
+    return shown
+
+
+def _with_words(bench: _Bench, state: RunState) -> RunState:
+    """Return a run that has not been observed yet, with the words that its agent is to be started with."""
+    if not options_of(state).redact:
+        return state
+    path = bench.runs.path(state.id) / WORDS
+    data = read_regular(path, 1 << 22, "E_RUN_UNREADABLE", "the words of the run's agent")
+    return replace(state, argv=tuple(json.loads(data)))
 
 
 def options_of(state: RunState) -> RunOptions:
@@ -374,6 +403,8 @@ def _request(bench: _Bench, state: RunState) -> Request:
         env=options.env,
         claims_file=Path(options.claims_file) if options.claims_file else None,
         show=bench.show,
+        redact=options.redact,
+        keep_trace=options.keep_trace,
     )
 
 
@@ -383,14 +414,14 @@ def _from_start(bench: _Bench, state: RunState, ready: _Ready) -> Outcome:
 
     folder = bench.runs.path(state.id)
     request = replace(
-        _request(bench, state),
+        _request(bench, _with_words(bench, state)),
         protects=lambda path: any(entry.covers(path) for entry in ready.entries),
         known=ready.start,
         accept=lambda start: require_start(ready.entries, start, bench.workspace.root),
     )
-    request.private.mkdir(mode=0o700)
+    request.private.mkdir(mode=0o700, exist_ok=True)
     try:
-        observed = observe(request, clock=bench.clock, tell=bench.tell)
+        observed = observe(request, clock=bench.clock, tell=bench.tell, warn=bench.warn)
     except Refused as fault:
         _give_up(bench, state, fault)
         raise
@@ -407,8 +438,10 @@ def _from_start(bench: _Bench, state: RunState, ready: _Ready) -> Outcome:
         "claims": len(observed.claims.entries),
         "claim_lines_refused": [list(item) for item in observed.claims.refused[:20]],
         "refused": len(observed.report.refused),
+        "secrets": observed.secrets,
     }
-    state = bench.runs.advance(state, "observed", measured=measured)
+    argv = observed.agent_argv if request.redact else state.argv
+    state = bench.runs.advance(state, "observed", measured=measured, argv=argv)
     return _from_observed(bench, state)
 
 
@@ -460,7 +493,8 @@ def _grade(bench: _Bench, state: RunState) -> RunState:
         scratch=folder / "private",
     )
     put(folder / "grade.json", graded.record)
-    put(folder / REPORT, record_bytes({"grade": graded.report, "isolation": graded.isolation}))
+    report = {"grade": graded.report, "isolation": graded.isolation, "secrets": (state.measured or {}).get("secrets")}
+    put(folder / REPORT, record_bytes(report))
     return bench.runs.advance(state, "graded")
 
 

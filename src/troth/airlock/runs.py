@@ -169,6 +169,7 @@ class Runs:
         folder = self.path(state.id)
         folder.mkdir(mode=0o700)
         for name, data in files.items():
+            (folder / name).parent.mkdir(mode=0o700, exist_ok=True)
             put(folder / name, data)
         self.save(state)
         return folder

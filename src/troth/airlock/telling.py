@@ -84,6 +84,9 @@ def _about_agent(measured: Mapping[str, Any]) -> list[str]:
         f"line {number} of the claims is no claim: {printable(str(why), 200)}" if number else printable(str(why), 200)
         for number, why in measured.get("claim_lines_refused", ())
     ]
+    secrets = measured.get("secrets") or {}
+    if secrets.get("sentence") and not secrets["cut"]:
+        lines.append(f"{printable(secrets['sentence'], 400)}: in the records too, since --redact was not given")
     lines += [f"not seen whole: {printable(str(fault), 300)}" for fault in measured.get("coverage_faults", ())]
     return lines
 

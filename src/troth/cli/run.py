@@ -67,6 +67,7 @@ def _contract_file(named: Path) -> Path:
 @click.option("--with-launch", is_flag=True, help="Name the two launch records in the receipt.")
 @click.option("--submit-anyway", is_flag=True, help="Submit also when the records establish nothing.")
 @click.option("--keep-trace", is_flag=True, help="Keep the raw trace and the agent's output (they can hold secrets).")
+@click.option("--redact", is_flag=True, help="Cut credentials out of argument lists; costs coverage.")
 @click.option("--verifier", "verifier", metavar="URI", help="The verifier's id in the receipt.")
 @click.option(
     "--table",
@@ -104,10 +105,14 @@ def run_cmd(  # noqa: PLR0917 - click calls it by name
     who = acting(actor, ledger)
     show = None if quiet else ((2, 2) if as_json else (1, 2))
     tell = (lambda text: note(f"troth: {text}")) if sys.stderr.isatty() and not quiet else (lambda text: None)
+
+    def warn(text: str) -> None:
+        note(f"troth: {printable(text)}")
+
     if resume is not None:
         if words or new or contract:
             raise Refused("E_USAGE", "--resume takes up the run as it was given; name nothing else")
-        outcome = resume_run(workspace, ledger, resume, show=show, tell=tell)
+        outcome = resume_run(workspace, ledger, resume, show=show, tell=tell, warn=warn)
         return _answer(outcome, as_json)
     commitment, agent = _split(words, new)
     if contract is None:
@@ -131,11 +136,13 @@ def run_cmd(  # noqa: PLR0917 - click calls it by name
             with_launch=options["with_launch"],
             submit_anyway=options["submit_anyway"],
             keep_trace=options["keep_trace"],
+            redact=options["redact"],
             verifier_id=options["verifier"],
             table=str(options["table"]) if options["table"] else None,
         ),
         show=show,
         tell=tell,
+        warn=warn,
     )
     return _answer(outcome, as_json)
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import hashlib
 import os
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
 from typing import Any, Final
@@ -19,6 +19,7 @@ from troth.observer import records as rec
 from troth.observer.autoload import names_plugins
 from troth.observer.claims import MAX_BYTES as MAX_CLAIMS
 from troth.observer.claims import Claims, read_claims
+from troth.observer.credentials import Search, cut_claims, cut_report, vectors_of
 from troth.observer.events import TraceReport, read_trace
 from troth.observer.launch import Launched, launch
 from troth.observer.sandbox import (
@@ -60,6 +61,8 @@ class Request:
         claims_file: a claims file kept by a harness outside the sandbox, instead of ``TROTH_CLAIMS``.
         terminal: give the agent a terminal; by default when this process has one.
         show: descriptors on which the agent's output is shown, or ``None``.
+        redact: cut what looks like a credential out of the records' argument lists; coverage is lost where one was.
+        keep_trace: leave the tracer's file and the agent's output, which can hold secrets, in ``private``.
         known: an earlier snapshot of the workspace, which spares reading unchanged files again.
         accept: called with the start as it was sealed, before anything runs; it refuses by raising.
     """
@@ -78,13 +81,18 @@ class Request:
     claims_file: Path | None = None
     terminal: bool | None = None
     show: tuple[int, int] | None = (1, 2)
+    redact: bool = False
+    keep_trace: bool = False
     known: Snapshot | None = None
     accept: Callable[[Snapshot], None] = lambda _: None
 
 
 @dataclass(frozen=True, slots=True)
 class Observed:
-    """What came of it: the records by file name, the trees, and the facts that no record has a member for."""
+    """What came of it: the records by file name, the trees, and the facts that no record has a member for.
+
+    ``secrets`` is the side report's account of credentials; ``agent_argv`` the agent's words as the records have them.
+    """
 
     files: Mapping[str, bytes]
     origin: rec.Origin
@@ -96,7 +104,8 @@ class Observed:
     claims: Claims
     coverage_faults: tuple[str, ...]
     seconds: float
-    facts: Mapping[str, Any] = field(default_factory=dict)
+    secrets: Mapping[str, Any]
+    agent_argv: tuple[str, ...]
 
 
 def check_workspace(workspace: Path) -> None:
@@ -195,13 +204,20 @@ def _file_digest(path: Path) -> str:
         return hashlib.sha256().hexdigest()
 
 
-def observe(request: Request, *, clock: Clock = system_clock, tell: Callable[[str], None] = lambda _: None) -> Observed:
+def observe(
+    request: Request,
+    *,
+    clock: Clock = system_clock,
+    tell: Callable[[str], None] = lambda _: None,
+    warn: Callable[[str], None] = lambda _: None,
+) -> Observed:
     """Observe one run from start to end.
 
     Args:
         request: what to observe.
         clock: read once, at the start; everything later is monotonic time added to it (done records §13.9).
         tell: told in words which stage begins.
+        warn: told what a person should know although nothing is wrong: credentials in argument lists.
 
     Raises:
         Refused: the workspace is unfit or too large, a program is missing, the sandbox or the agent did not start.
@@ -256,15 +272,26 @@ def observe(request: Request, *, clock: Clock = system_clock, tell: Callable[[st
     claims = _claims_of(source)
     origin = rec.Origin(request.claim_id, request.invocation_id, started, rec.interval_end(started, ended))
     join = rec.unattributed(before, after, report, request.protects)
+    search = Search(spec.secrets)
+    search.look("launch.json", [("agent_argv", request.argv)])
+    search.look("observation.json", vectors_of(report))
+    search.look("claims.json", [(entry["id"], entry["argv"]) for entry in claims.entries])
+    agent_argv, container_argv = tuple(request.argv), launched.container_argv
     faults = rec.coverage_faults(report, join, after)
+    if search.sentence is not None:
+        if request.redact:
+            report, claims = cut_report(report, search), cut_claims(claims, search)
+            agent_argv, container_argv = search.cut(agent_argv), search.cut(container_argv)
+            faults = (*faults, "credentials were cut out of argument lists")
+        warn(search.sentence + (", and was cut" if request.redact else "; --redact would cut it out of the records"))
     facts = rec.LaunchFacts(
         image=root_digest(spec),
         runtime_version=versions[0],
         strace_version=versions[1],
-        container_argv=launched.container_argv,
+        container_argv=container_argv,
         trace_expression=trace_expression(),
         tracer_flags=strace_argv(Path("trace"))[1:],
-        agent_argv=request.argv,
+        agent_argv=agent_argv,
         agent_uid=UID,
         env={**spec.environment, **{name: {"handed_on": name in os.environ} for name in request.env}},
         network=request.network,
@@ -292,6 +319,10 @@ def observe(request: Request, *, clock: Clock = system_clock, tell: Callable[[st
         transcript_sha256=_file_digest(transcript),
         trace_sha256=_file_digest(trace_file),
     )
+    if not request.keep_trace:
+        # They can hold secrets, and their digests stand in the launch receipt.
+        trace_file.unlink()
+        transcript.unlink()
     return Observed(
         files=files,
         origin=origin,
@@ -303,4 +334,6 @@ def observe(request: Request, *, clock: Clock = system_clock, tell: Callable[[st
         claims=claims,
         coverage_faults=faults,
         seconds=launched.seconds,
+        secrets=search.as_json(cut=request.redact),
+        agent_argv=agent_argv,
     )
