@@ -72,10 +72,8 @@ def how_it_ended(run: CommandRun) -> str:
     """Return how a run ended, in words."""
     if not run.started:
         return "could not be started in the sandbox"
-    if run.timed_out:
-        return "did not end in time"
-    if run.too_many_processes:
-        return "started too many processes"
+    if run.ended is not None:
+        return f"was ended: {run.ended.replace('_', ' ')}"
     if run.nothing_executed:
         return "executes no test"
     if run.belies_exit:
