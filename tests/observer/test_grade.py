@@ -123,7 +123,7 @@ def test_an_honest_tree_gets_a_whole_record(ground: Ground) -> None:
         ],
     }
     assert [command["tests"]["passed"] for command in made.report["commands"]] == [2, 2]
-    assert [command["tests"]["source"] for command in made.report["commands"]] == ["totals", "report"]
+    assert [command["tests"]["source"] for command in made.report["commands"]] == ["report", "report"]
     assert made.report["put_back"] == []
 
 

@@ -22,7 +22,8 @@ from troth.observer.mutation import mutations
 from troth.observer.observe import check_workspace
 from troth.observer.reading import read_steps
 from troth.observer.records import unattributed
-from troth.observer.runners import Counts, belies_exit
+from troth.observer.reports import Counts
+from troth.observer.runners import belies_exit
 from troth.observer.tree import Snapshot, snapshot
 
 __all__ = ["watch", "workspace"]

@@ -6,18 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from troth.observer.runners import (
-    UNKNOWN,
-    Counts,
-    count_tests,
-    executed_nothing,
-    has_own_report,
-    parse_report,
-    parse_summary,
-    parse_totals,
-    recognise,
-    report_arguments,
-)
+from troth.observer.reports import UNKNOWN, Counts, parse_report, parse_summary, parse_totals
+from troth.observer.runners import count_tests, executed_nothing, has_own_report, recognise, report_arguments
 
 VECTORS = {
     "pytest": [
@@ -28,7 +18,12 @@ VECTORS = {
         "nice -n 5 python -Bm pytest", "python --check-hash-based-pycs always -m pytest",
     ],
     "unittest": ["python -m unittest", "python3 -W error -m unittest tests.test_a", "coverage run -m unittest"],
+    "node": ["node --test", "node --enable-source-maps --test a.js", "env A=1 /usr/bin/node --test tests"],
+    "npm": ["npm test", "npm run unit", "pnpm -s test", "yarn run test"],
+    "go": ["go test ./...", "go test -json ./..."],
+    "cargo": ["cargo test", "cargo +stable -q test -- --format json"],
     "other": [
+        "node a.js --test", "node", "npm ci", "npm", "go build", "cargo build test.rs", "yarn",
         "make test", "python tests/run.py", "python -c 'import pytest' -m pytest", "python script.py -m pytest",
         "echo pytest", "pytester", "sh -c pytest", "python -m pytester", "python -", "env", "coverage run suite.py",
         "python", "python -m", "uv run", "tox -e py -- pytest", "pythonic -m pytest", "/opt/pytest/run",
@@ -41,13 +36,35 @@ def test_runners_are_recognised(runner: str, vector: str) -> None:
     assert recognise(vector.split()) == runner
 
 
+RUNNERS = ("pytest", "unittest", "node", "npm", "go", "cargo", "other")
+
+
 @given(
     st.lists(
-        st.sampled_from(["env", "python", "-m", "pytest", "-c", "A=1", "uv", "run", "-W", "timeout", "-"]), min_size=1
+        st.sampled_from(
+            [
+                "env",
+                "python",
+                "-m",
+                "pytest",
+                "-c",
+                "A=1",
+                "uv",
+                "run",
+                "-W",
+                "timeout",
+                "-",
+                "node",
+                "--test",
+                "npm",
+                "go",
+            ]
+        ),
+        min_size=1,
     )
 )
 def test_any_vector_is_answered(argv: list[str]) -> None:
-    assert recognise(argv) in ("pytest", "unittest", "other")
+    assert recognise(argv) in RUNNERS
 
 
 REPORT = b"""<?xml version="1.0" encoding="utf-8"?>
@@ -123,9 +140,9 @@ def test_a_vector_that_names_its_own_report_is_judged_by_its_last_line() -> None
     assert not has_own_report(["pytest", "-q"])
     assert has_own_report(["pytest", "-p", "no:junitxml"])
     assert report_arguments(["pytest", "-p", "no:junitxml"], "/r") == ""
-    assert count_tests("pytest", None, b"1 passed in 0.1s\n", own_report=True).passed == 1
-    assert count_tests("pytest", None, b"1 passed in 0.1s\n", own_report=False) == UNKNOWN
-    assert count_tests("other", REPORT, b"Ran 4 tests in 0.001s\n", own_report=False) == UNKNOWN
+    assert count_tests(argv, None, b"1 passed in 0.1s\n").passed == 1
+    assert count_tests(["pytest"], None, b"1 passed in 0.1s\n") == UNKNOWN
+    assert count_tests(["make", "test"], REPORT, b"Ran 4 tests in 0.001s\n") == UNKNOWN
 
 
 PASSED, NONE = Counts("report", passed=2), Counts("report", skipped=3)
@@ -144,6 +161,10 @@ NOTHING = [
     ("unittest", 0, Counts("totals", passed=1), False, False),
     ("unittest", 0, UNKNOWN, False, True),
     ("unittest", 1, UNKNOWN, False, False),
+    ("node", 0, NONE, False, True),
+    ("node", 0, UNKNOWN, False, False),
+    ("node", 1, NONE, False, False),
+    ("cargo", 0, PASSED, False, False),
     ("other", 0, UNKNOWN, False, False),
     ("other", 5, UNKNOWN, False, False),
 ]

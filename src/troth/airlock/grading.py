@@ -45,6 +45,18 @@ class Graded:
         """Return the exit status: 0 all passed and shown to tell changes apart, 1 one failed, 3 not established."""
         return EXITS[self.decision]
 
+    @property
+    def printed(self) -> list[str]:
+        """Return what the commands printed, line by line, each run under a line that names it."""
+        lines: list[str] = []
+        for command in self.report["commands"]:
+            for at, run in enumerate(command["runs"], 1):
+                ended = f"exit {run['exit']}" if run["ended_itself"] else "ended"
+                cut = f", cut from {run['output_bytes']} bytes" if run["output_cut"] else ""
+                lines.append(f"--- {command['id']}, run {at} of {len(command['runs'])}: {ended}{cut}")
+                lines += run["output"].splitlines()
+        return lines
+
     def as_json(self) -> dict[str, Any]:
         """Return the object that ``troth grade --json`` prints."""
         return {

@@ -122,6 +122,9 @@ def about_grade(report: Mapping[str, Any]) -> list[str]:
         lines.append(f"put back before grading: {_names(report['put_back'])}")
     if report.get("plugin_lists_put_back"):
         lines.append(f"a package's list of plugins, put back before grading: {_names(report['plugin_lists_put_back'])}")
+    if report.get("hides_a_standard_module"):
+        hidden = _names(report["hides_a_standard_module"])
+        lines.append(f"stands in the way of a module of Python's own: {hidden}")
     for command in report.get("commands", ()):
         lines.append(_about_command(command))
         against = command.get("against_sealed") or {}
@@ -132,6 +135,11 @@ def about_grade(report: Mapping[str, Any]) -> list[str]:
             )
         if against.get("not_executed_now"):
             lines.append(f"  passed at sealing, not run now: {_names(against['not_executed_now'])}")
+        for name, outcomes in list((command.get("flaky") or {}).items())[:MAX_NAMES]:
+            lines.append(f"  flaky: {printable(name, 120)} ({', '.join(map(printable, outcomes))})")
+        left = {name for run in command.get("runs", ()) for name in run.get("left_running", ())}
+        if left:
+            lines.append(f"  left running, and ended with the sandbox: {_names(sorted(left))}")
         failing = next((run.get("failing") for run in command.get("runs", ()) if run.get("failing")), None)
         if failing:
             lines.append(f"  failing: {_names(failing)}")

@@ -32,6 +32,10 @@ SHADOWS: Final[Mapping[Runner, tuple[str, ...]]] = {
     # `python -m` puts the current folder before everything: a file of the runner's own name replaces the runner.
     "pytest": ("pytest.py", "pytest", "_pytest", "pluggy.py", "pluggy", "iniconfig.py", "iniconfig"),
     "unittest": ("unittest.py", "unittest"),
+    "node": (),
+    "npm": (),
+    "go": (),
+    "cargo": (),
     "other": (),
 }
 

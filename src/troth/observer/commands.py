@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import os
 import secrets
+import shutil
 import stat
+import subprocess
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import lru_cache
 from pathlib import Path
 from typing import Final
 
@@ -16,11 +19,11 @@ from troth.core.digests import EMPTY
 from troth.observer.confine import Ended, run_confined
 from troth.observer.contract_source import RunLimits
 from troth.observer.folders import remove_tree
+from troth.observer.reports import MAX_REPORT, UNKNOWN, Counts
 from troth.observer.runners import (
-    MAX_REPORT,
-    UNKNOWN,
-    Counts,
+    HOOK,
     Runner,
+    asked_of_node,
     belies_exit,
     count_tests,
     executed_nothing,
@@ -30,6 +33,7 @@ from troth.observer.runners import (
 )
 from troth.observer.sandbox import SandboxSpec, base_environment, toolchain
 
+_HOOK_FOLDER: Final = Path(__file__).parent / "reporting"
 _INSIDE_TMP: Final = "/tmp"  # noqa: S108 - the sandbox's own private folder
 
 
@@ -39,7 +43,8 @@ class CommandRun:
 
     ``exit`` is the program's own, minus the signal's number when one ended it. It is no result of the program when
     ``ended`` says that it could not be started or why we ended it. ``left`` names what it left running, ``strayed``
-    counts those that had left its session; ``enforced`` says by what its limits were enforced.
+    counts those that had left its session; ``enforced`` says by what its limits were enforced, ``environment`` names
+    its variables.
     """
 
     argv: tuple[str, ...]
@@ -55,6 +60,7 @@ class CommandRun:
     left: tuple[str, ...] = ()
     strayed: int = 0
     enforced: Mapping[str, str] = field(default_factory=dict, repr=False)
+    environment: tuple[str, ...] = ()
 
     @property
     def started(self) -> bool:
@@ -106,11 +112,35 @@ class Bench:
             remove_tree(path)
 
     def environment(self, argv: Sequence[str], report: str, *, caches: bool, stop_early: bool) -> dict[str, str]:
-        """Return the whole environment of a run; pytest's own variable carries what is asked of it."""
+        """Return the whole environment of a run; the runners' own variables carry what is asked of them."""
         values = base_environment(caches=caches, source=self.source_environment)
         words = [values.get("PYTEST_ADDOPTS", ""), report_arguments(argv, report), "--maxfail=1" if stop_early else ""]
         values["PYTEST_ADDOPTS"] = " ".join(word for word in words if word)
+        if recognise(argv) == "unittest":
+            values |= {"PYTHONPATH": HOOK, "TROTH_TEST_REPORT": report}
+        of_node = asked_of_node(argv, report)
+        if of_node and _node_takes_reporters(shutil.which("node", path=values["PATH"])):
+            values["NODE_OPTIONS"] = of_node
         return values
+
+
+@lru_cache(maxsize=4)
+def _node_takes_reporters(program: str | None) -> bool:
+    """Tell whether a node of the system takes reporters from its environment; an older one would refuse to start."""
+    trusted = ("/usr", *map(str, toolchain()))
+    real = os.path.realpath(program) if program is not None else ""
+    # Only what the sandbox shows read-only is asked; a workspace's own node is not run out here.
+    if not any(real.startswith(root + "/") for root in trusted):
+        return False
+    asked = "process.allowedNodeEnvironmentFlags.has('--test-reporter-destination')"
+    try:
+        answer = subprocess.run(
+            [real, "-p", asked], env={"PATH": "/usr/bin:/bin"}, stdin=subprocess.DEVNULL, capture_output=True,
+            timeout=20, check=False,
+        )  # fmt: skip
+    except (OSError, subprocess.TimeoutExpired):
+        return False
+    return answer.stdout.strip() == b"true"
 
 
 def _read_report(path: Path) -> bytes | None:
@@ -157,6 +187,7 @@ def run_command(
             private=private,
             environment=bench.environment(argv, f"{_INSIDE_TMP}/{name}", caches=caches, stop_early=stop_early),
             read_only=toolchain(),
+            shown=((_HOOK_FOLDER, HOOK),) if runner == "unittest" else (),
         )
         limits = bench.limits
         allowed = limits.seconds if seconds is None else min(seconds, limits.seconds)
@@ -170,10 +201,11 @@ def run_command(
         output_cut=done.output_cut,
         seconds=done.seconds,
         ended=done.ended,
-        tests=count_tests(runner, report, done.output, own_report=has_own_report(argv)),
+        tests=count_tests(argv, report, done.output),
         written=done.written,
         output_sha256=done.output_sha256,
         left=done.left,
         strayed=done.strayed,
         enforced=done.enforced,
+        environment=tuple(sorted(spec.environment)),
     )

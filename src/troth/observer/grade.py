@@ -53,7 +53,7 @@ _NO_RESULT: Final[Mapping[str, str]] = {
     "too_much_written": "it wrote more to the disk than its limit and was ended by the verifier",
     "nothing_executed": "it executed no test",
     "exit_belied": "it ended with 0 although it told of tests that failed",
-    "runs_disagree": "its repeated runs do not agree",
+    "runs_disagree": "it is flaky: its repeated runs do not agree",
     "protected_written": "it passed after something wrote to protected paths while it ran",
 }
 """Why a command has no result (done records §13.5), in words."""
@@ -149,6 +149,14 @@ def _run_json(attempt: _Attempt) -> dict[str, Any]:
         "left_running": list(run.left),
         "left_its_session": run.strayed,
     }
+
+
+def _flaky(attempts: Sequence[_Attempt]) -> dict[str, list[str]]:
+    """Return the tests that did not end alike in every run of the same tree, each with its outcomes in order."""
+    reported = [it.run.tests.outcomes for it in attempts if it.run.tests.source == "report"]
+    names = sorted({name for outcomes in reported for name in outcomes})
+    told = {name: [outcomes.get(name, "not_run") for outcomes in reported] for name in names}
+    return {name: outcomes for name, outcomes in told.items() if len(set(outcomes)) > 1}
 
 
 def _tests_json(run: CommandRun) -> dict[str, Any]:
@@ -312,6 +320,7 @@ def grade(
                 "words": _NO_RESULT[why] if why is not None else None,
                 "tests": _tests_json(first),
                 "against_sealed": _against_sealed(command, first, seal),
+                "flaky": _flaky(attempts),
                 "runs": [_run_json(attempt) for attempt in attempts],
             }
         )
@@ -336,16 +345,16 @@ def grade(
             "commands": told,
             **_told_of_tree(tree, start, entries),
             "limits_of_this_report": (
-                "Test counts come from the process that runs the workspace's code (for unittest from what it prints): "
-                "they can take a result away and never make one."
+                "Test counts come from the process that runs the workspace's code: they can take a result away and "
+                "never make one."
             ),
         },
-        isolation=isolation(bench, contract_sha256, entries, firsts[0], repeats),
+        isolation=isolation(bench, contract_sha256, entries, firsts, repeats),
     )
 
 
 def isolation(
-    bench: Bench, contract_sha256: str, entries: Sequence[Entry], run: CommandRun, repeats: int
+    bench: Bench, contract_sha256: str, entries: Sequence[Entry], runs: Sequence[CommandRun], repeats: int
 ) -> dict[str, Any]:
     """Return the verifier's account of its own isolation: exactly the members of done records §13.10."""
     return {
@@ -355,8 +364,8 @@ def isolation(
         "uid": UID,
         "capabilities": "none",
         "reset_paths": sorted(entry.path for entry in entries),
-        "environment": sorted(bench.environment(run.argv, "/tmp/report.xml", caches=True, stop_early=False)),  # noqa: S108 - a name only
-        "limits": described(bench.limits, dict(run.enforced)),
-        "interpreter": _interpreter(bench, run.argv),
+        "environment": sorted({name for run in runs for name in run.environment}),
+        "limits": described(bench.limits, dict(runs[0].enforced)),
+        "interpreter": _interpreter(bench, runs[0].argv),
         "repeats": repeats,
     }

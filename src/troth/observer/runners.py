@@ -1,25 +1,31 @@
-"""Test runners: which one an argument vector starts, and how many tests it says it ran. Pure.
+"""Test runners: which one an argument vector starts, and how it is asked for a report of its tests. Pure.
 
-Two runners are known. pytest writes a report of every test, asked for through its environment so that the argument
-vector stays the contract's own. unittest only prints a total, which is a weaker source. Of any other program nothing
-but its exit is known.
-
-Both sources come from the process that runs the workspace's code, so that code which is bent on it can forge them; a
-report can take a pass away, it never makes one.
+The argument vector stays the contract's own: a report is asked for through the environment, where the runner allows it.
+Of a program that is no runner nothing but its exit is known.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any, Final, Literal
+from itertools import pairwise
+from typing import Final, Literal
 
-Runner = Literal["pytest", "unittest", "other"]
-Outcome = Literal["passed", "failed", "error", "skipped", "expected_failure"]
+from troth.observer.reports import (
+    UNKNOWN,
+    Counts,
+    parse_go,
+    parse_libtest,
+    parse_list,
+    parse_report,
+    parse_summary,
+    parse_totals,
+)
 
-MAX_REPORT: Final = 32 << 20
-"""Bytes of a test report that are read."""
+Runner = Literal["pytest", "unittest", "node", "npm", "go", "cargo", "other"]
+
+HOOK: Final = "/run/troth/reporting"
+"""Where the folder that makes unittest leave a report is shown inside."""
 
 NO_TESTS_EXIT: Final = 5
 """Exit of pytest, and of unittest from Python 3.12, when no test ran."""
@@ -41,50 +47,8 @@ _WRAPPERS: Final[Mapping[tuple[str, ...], frozenset[str]]] = {
     ("coverage", "run"): frozenset({"--source", "--rcfile", "--omit", "--include", "--data-file", "--context"}),
 }
 
-_SEVERITY: Final[tuple[Outcome, ...]] = ("skipped", "expected_failure", "passed", "failed", "error")
-
-_RAN = re.compile(rb"^Ran (\d+) tests? in [0-9.]+s\r?$", re.MULTILINE)
-_SUMMARY = re.compile(rb"^=*\s*((?:\d+ [a-z]+(?:, )?)+|no tests ran) in [0-9.]+s\b", re.MULTILINE)
-_VERDICT = re.compile(rb"^(?:OK|FAILED|NO TESTS RAN)(?: \(([^)\n]*)\))?\r?$", re.MULTILINE)
-
-
-@dataclass(frozen=True, slots=True)
-class Counts:
-    """What is known of the tests of one run.
-
-    ``source`` says from where: ``report`` (pytest's, test by test), ``totals`` (printed lines) or ``unknown``.
-    ``outcomes`` maps test names to outcomes where there is a report.
-    """
-
-    source: Literal["report", "totals", "unknown"]
-    passed: int = 0
-    failed: int = 0
-    errors: int = 0
-    skipped: int = 0
-    expected_failures: int = 0
-    outcomes: Mapping[str, Outcome] = field(default_factory=dict)
-
-    @property
-    def executed(self) -> int | None:
-        """Return how many tests ran to a pass or a failure; ``None`` when that is not known."""
-        return None if self.source == "unknown" else self.passed + self.failed
-
-    def as_json(self) -> dict[str, Any]:
-        """Return the totals as a report carries them."""
-        if self.source == "unknown":
-            return {"source": "unknown"}
-        return {
-            "source": self.source,
-            "executed": self.executed,
-            "passed": self.passed,
-            "failed": self.failed,
-            "errors": self.errors,
-            "skipped": self.skipped,
-            "expected_failures": self.expected_failures,
-        }
-
-
-UNKNOWN: Final = Counts("unknown")
+_PACKAGE_RUNNERS: Final = frozenset({"npm", "pnpm", "yarn"})
+_PACKAGE_WORDS: Final = frozenset({"test", "t", "tst", "run", "run-script"})
 
 
 def _base(program: str) -> str:
@@ -138,12 +102,38 @@ def recognise(argv: Sequence[str]) -> Runner:
     if not rest:
         return "other"
     program = _base(rest[0])
-    if not module_next and _PYTEST.match(program):
-        return "pytest"
+    if not module_next:
+        if _PYTEST.match(program):
+            return "pytest"
+        other = _other_language(program, rest[1:])
+        if other != "other":
+            return other
     module = module_of(rest if module_next else rest[1:]) if module_next or _PYTHON.match(program) else None
     if module in ("pytest", "py.test"):
         return "pytest"
     return "unittest" if module == "unittest" else "other"
+
+
+def _other_language(program: str, words: Sequence[str]) -> Runner:
+    if program in ("node", "nodejs"):
+        options = list(words[: next((at for at, word in enumerate(words) if not word.startswith("-")), len(words))])
+        return "node" if "--test" in options else "other"
+    first = next((word for word in words if not word.startswith(("-", "+"))), "")
+    if program in _PACKAGE_RUNNERS and first in _PACKAGE_WORDS:
+        return "npm"
+    if program == "go" and first == "test":
+        return "go"
+    return "cargo" if program == "cargo" and first in ("test", "t") else "other"
+
+
+def asked_of_node(argv: Sequence[str], report: str) -> str:
+    """Return what asks ``node --test`` for a report, for ``NODE_OPTIONS``; empty when the vector names reporters."""
+    if recognise(argv) not in ("node", "npm") or any(word.startswith("--test-reporter") for word in argv):
+        return ""
+    return (
+        "--test-reporter=spec --test-reporter-destination=stdout "
+        f"--test-reporter=junit --test-reporter-destination={report}"
+    )
 
 
 def report_arguments(argv: Sequence[str], report: str) -> str:
@@ -157,110 +147,29 @@ def has_own_report(argv: Sequence[str]) -> bool:
     return any(word.startswith(("--junitxml", "--junit-xml")) for word in argv) or not report_arguments(argv, "r")
 
 
-def parse_report(data: bytes | None) -> Counts:
-    """Read a JUnit report as pytest writes it; anything that is none of that is ``unknown``."""
-    from xml.etree import ElementTree
-
-    # Entities are what makes XML dangerous to read; pytest never writes any declaration of them.
-    if data is None or len(data) > MAX_REPORT or b"<!DOCTYPE" in data or b"<!ENTITY" in data:
-        return UNKNOWN
-    try:
-        root = ElementTree.fromstring(data)  # noqa: S314 - no document type, bounded size
-    except (ElementTree.ParseError, ValueError, LookupError, RecursionError):
-        return UNKNOWN
-    if root.tag not in ("testsuites", "testsuite"):
-        return UNKNOWN
-    outcomes: dict[str, Outcome] = {}
-    for case in root.iter("testcase"):
-        name = f"{case.get('classname', '')}::{case.get('name', '')}"
-        outcome = _outcome({child.tag: child.get("type") for child in case})
-        known = outcomes.get(name)
-        # A test that is reported twice (a failing teardown, two parameters of one name) is as bad as its worst part.
-        if known is None or _SEVERITY.index(outcome) > _SEVERITY.index(known):
-            outcomes[name] = outcome
-    counts = dict.fromkeys(_SEVERITY, 0)
-    for outcome in outcomes.values():
-        counts[outcome] += 1
-    return Counts(
-        "report",
-        passed=counts["passed"],
-        failed=counts["failed"],
-        errors=counts["error"],
-        skipped=counts["skipped"],
-        expected_failures=counts["expected_failure"],
-        outcomes=outcomes,
-    )
+def _speaks_json(runner: Runner, argv: Sequence[str]) -> bool:
+    """Tell whether a vector asks go or cargo for events; their output is the runner's own report then."""
+    if runner == "go":
+        return "-json" in argv or "--json" in argv
+    return runner == "cargo" and ("--format=json" in argv or ("--format", "json") in pairwise(argv))
 
 
-def _outcome(children: Mapping[str, str | None]) -> Outcome:
-    if "error" in children:
-        return "error"
-    if "failure" in children:
-        return "failed"
-    if "skipped" in children:
-        return "expected_failure" if children["skipped"] == "pytest.xfail" else "skipped"
-    return "passed"
-
-
-def _last(pattern: re.Pattern[bytes], output: bytes) -> re.Match[bytes] | None:
-    found = None
-    for match in pattern.finditer(output):
-        found = match
-    return found
-
-
-def parse_totals(output: bytes) -> Counts:
-    """Read the totals that unittest prints at its end; the last ones count."""
-    ran = _last(_RAN, output)
-    if ran is None:
-        return UNKNOWN
-    verdict = _VERDICT.search(output, ran.end())
-    parts: dict[str, int] = {}
-    for piece in (verdict[1] or b"").decode("ascii", "replace").split(",") if verdict else ():
-        name, _, count = piece.strip().partition("=")
-        if count.isdecimal() and len(count) < 10:
-            parts[name] = int(count)
-    failed = parts.get("failures", 0) + parts.get("unexpected successes", 0)
-    errors, skipped, expected = (parts.get(name, 0) for name in ("errors", "skipped", "expected failures"))
-    total = int(ran[1]) if len(ran[1]) < 10 else 0
-    return Counts(
-        "totals",
-        passed=max(0, total - failed - errors - skipped - expected),
-        failed=failed,
-        errors=errors,
-        skipped=skipped,
-        expected_failures=expected,
-    )
-
-
-def parse_summary(output: bytes) -> Counts:
-    """Read the line with which pytest ends; the last one counts."""
-    found = _last(_SUMMARY, output)
-    if found is None:
-        return UNKNOWN
-    counts: dict[str, int] = {}
-    for piece in found[1].decode("ascii").split(", "):
-        number, _, name = piece.partition(" ")
-        if number.isdecimal() and len(number) < 10:
-            counts[name] = int(number)
-    return Counts(
-        "totals",
-        passed=counts.get("passed", 0) + counts.get("xpassed", 0),
-        failed=counts.get("failed", 0),
-        errors=counts.get("error", 0) + counts.get("errors", 0),
-        skipped=counts.get("skipped", 0),
-        expected_failures=counts.get("xfailed", 0),
-    )
-
-
-def count_tests(runner: Runner, report: bytes | None, output: bytes, *, own_report: bool = False) -> Counts:
+def count_tests(argv: Sequence[str], report: bytes | None, output: bytes) -> Counts:
     """Return what is known of a run's tests from the best source its runner has.
 
-    ``own_report`` says that pytest's vector takes the report for itself: then the line it ends with has to do.
+    Where pytest's vector takes the report for itself, or an interpreter was told to read nothing from outside, the line
+    that is printed at the end has to do.
     """
+    runner = recognise(argv)
     if runner == "pytest":
-        return parse_summary(output) if own_report else parse_report(report)
-    return parse_totals(output) if runner == "unittest" else UNKNOWN
+        return parse_summary(output) if has_own_report(argv) else parse_report(report)
+    if runner == "unittest":
+        return parse_totals(output) if report is None else parse_list(report)
+    if runner in ("node", "npm"):
+        return parse_report(report)
+    if _speaks_json(runner, argv):
+        return parse_go(output) if runner == "go" else parse_libtest(output)
+    return UNKNOWN
 
 
 def belies_exit(code: int, tests: Counts) -> bool:
@@ -272,11 +181,14 @@ def executed_nothing(runner: Runner, code: int, tests: Counts, *, own_report: bo
     """Tell whether a run is known to have executed no test (done records §13.5).
 
     Only an exit of 0, or the exit that says so, can mean that: any other exit is the program's own failure, and is a
-    result. A known runner that ends with 0 and leaves no account of its tests is taken to have run none, since a
+    result. pytest or unittest that ends with 0 and leaves no account of its tests is taken to have run none, since a
     program which leaves before its runner has finished looks just so; a run whose vector takes the report for itself
     (``own_report``) is left unknown.
     """
-    if runner == "other" or code not in (0, NO_TESTS_EXIT):
+    if runner not in ("pytest", "unittest"):
+        # These say nothing by an exit of their own; what counts is a report that is there and has no test.
+        return code == 0 and tests.source == "report" and not tests.executed
+    if code not in (0, NO_TESTS_EXIT):
         return False
     if tests.source == "unknown":
         return code == NO_TESTS_EXIT or not own_report

@@ -83,6 +83,7 @@ class SandboxSpec:
         writable: further host paths mounted writable at their own places.
         network: share the host's network.
         claims: host file mounted writable at ``CLAIMS``.
+        shown: further host folders with the paths at which they are mounted read-only.
     """
 
     workspace: Path
@@ -94,6 +95,7 @@ class SandboxSpec:
     writable: tuple[Path, ...] = ()
     network: bool = False
     claims: Path | None = None
+    shown: tuple[tuple[Path, str], ...] = ()
     hidden: tuple[str, ...] = field(default=(".mentu",))
 
 
@@ -271,6 +273,8 @@ def bwrap_argv(spec: SandboxSpec, argv: Sequence[str], *, extra: Sequence[str] =
             arguments += ["--tmpfs", where, "--remount-ro", where]
     if spec.claims is not None:
         arguments += ["--bind", str(spec.claims), CLAIMS]
+    for path, place in spec.shown:
+        arguments += ["--ro-bind", str(path), place]
     arguments += ["--remount-ro", "/", "--chdir", spec.inside, "--clearenv"]
     for name, value in sorted(spec.environment.items()):
         arguments += ["--setenv", name, value]
