@@ -75,11 +75,11 @@ def _here() -> Path:
 
 
 def _program() -> list[str]:
-    """Return the words by which this program is called from anywhere."""
+    """Return the words by which this program is called from anywhere, by nothing that lies in the folder called in."""
     import shutil
 
     found = shutil.which("troth")
-    return [found] if found is not None else [sys.executable, "-m", "troth"]
+    return [found] if found is not None else [sys.executable, "-P", "-m", "troth"]
 
 
 def _words(tool: str, root: Path, contract: Path, table: Path | None) -> list[str]:
