@@ -7,8 +7,11 @@ from pathlib import Path
 
 import pytest
 
+from troth.cli.deal_lab import _tell
 from troth.cli.main import main
 from troth.lab.falsification import built_in, read_rule, rule_digest
+from troth.lab.inference import infer
+from troth.lab.measures import Comparison, Paired, Report
 from troth.lab.power import deals_for_half_width, pairs_for_difference
 
 RULE = """\
@@ -98,3 +101,26 @@ def test_what_cannot_be_planned_is_refused(
     assert status == 2
     assert json.loads(out)["error"]["code"] == code
     assert [path.name for path in here.iterdir()] == ["bad.toml"]
+
+
+def test_a_comparison_is_told_with_its_difference_and_no_chance_is_told_as_nothing(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    def told(counts: Paired) -> str:
+        compared = (Comparison("object", "both", "accepted", "A accepts.", counts),)
+        _tell(infer(Report("B3", "t", "s", "troth deal b3", 1, "d", counts.n, (), compared)))
+        (line,) = [line for line in capsys.readouterr().out.splitlines() if "object against both, accepted" in line]
+        return line
+
+    beyond = told(Paired(0, 1200, 700, 100))
+    assert "difference -0.6 [-0.62" in beyond
+    assert beyond.endswith("p < 1e-300 (holm)")
+    assert told(Paired(5, 8, 50, 37)).endswith("p 0.581 (holm)")
+    assert told(Paired(0, 0, 0, 0)).endswith("no difference to test")
+
+
+def test_names_of_measures_stand_apart_from_their_values(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    _, out = said(capsys, "suite", "f1", "--runs", "2")
+    assert "    unsupported_after_pass 1 [" in out
+    _, one = said(capsys, "run")
+    assert "One setting: 1 deal, seed 1" in one

@@ -68,8 +68,38 @@ def test_what_is_open_is_told_with_the_deals_that_would_settle_it() -> None:
     assert settled.outcome == "met"
     (fewer,) = decide(Rule((MUST,)), [report(Rate(round(n * 0.8 * 183 / 200), round(n * 0.8)))]).judged
     assert fewer.outcome == "open"
-    (few,) = decide(Rule((MUST,), least=150), [report(Rate(9, 10))]).judged
+    (few,) = decide(Rule((MUST,), least=150), [report(Rate(10, 10))]).judged
     assert few.needed == 150
+
+
+def test_what_too_few_deals_leave_open_is_told_by_what_they_show() -> None:
+    # a value close by its bound takes more than the least number; one far from it takes no more than that
+    (close,) = decide(Rule((MUST,), least=100), [report(Rate(46, 50))]).judged
+    (far,) = decide(Rule((MUST,), least=100), [report(Rate(10, 50))]).judged
+    (at_it,) = decide(Rule((MUST,), least=100), [report(Rate(45, 50))]).judged
+    assert close.needed is not None
+    assert close.needed > 800
+    assert (far.needed, at_it.needed) == (100, None)
+
+
+@pytest.mark.parametrize(
+    "shares",
+    [((0.0, 6), (10.0, 5)), ((0.0, 40), (3.0, 30), (10.0, 40)), ((4.5, 1),), ((5.5, 1),)],
+    ids=["two values", "three values", "one value below", "one value above"],
+)
+def test_a_mean_is_told_with_the_deals_that_would_settle_it(shares: tuple[tuple[float, int], ...]) -> None:
+    whole = sum(share for _, share in shares)
+
+    def judged(deals: float) -> tuple[str, int | None]:
+        values = Mean(tuple((value, round(share * deals / whole)) for value, share in shares), (0, 10))
+        (one,) = decide(Rule((SHOULD,), least=2), [report(Rate(1, 1), values)]).judged
+        return one.outcome, one.needed
+
+    outcome, needed = judged(22)
+    assert outcome == "open"
+    assert needed is not None
+    assert judged(needed * 1.1)[0] != "open"
+    assert judged(needed * 0.9)[0] == "open"
 
 
 def test_intervals_hold_together() -> None:

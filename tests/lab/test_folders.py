@@ -46,7 +46,8 @@ def test_what_lies_in_a_folder(folder: Path, files: dict[str, bytes]) -> None:
     for name in ("run.json", "final.json", "report.json"):
         assert json.loads(files[name])["labels"] == list(LABELS)
     assert all(label in files["report.html"].decode() for label in LABELS)
-    assert len(files["outcomes.jsonl"].splitlines()) == 12
+    rows = [json.loads(line) for line in files["outcomes.jsonl"].splitlines()]
+    assert [row["labels"] for row in rows] == [", ".join(LABELS)] * 12
 
 
 def test_played_again_it_is_the_same(folder: Path, files: dict[str, bytes]) -> None:

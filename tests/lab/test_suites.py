@@ -11,6 +11,7 @@ from troth.lab.statistics import estimate
 from troth.lab.suites import SUITES, find
 from troth.lab.suites.plan import ArmPlan, Demand, Suite, accepted, ends
 from troth.lab.suites.playing import Result, play_suite, report_of
+from troth.lab.suites.single import single
 
 STATES = {
     "F1": {"withheld": "breached(C:withhold_payout_after_pass)", "accused": "breached(A:fake_disclosure)"},
@@ -126,6 +127,17 @@ def test_names_of_the_others() -> None:
     for deals, seed in ((0, 1), (10**6, 1), (1, -1), (1, 2**63)):
         with pytest.raises(Refused) as told:
             play_suite(find("F1"), seed, deals)
+        assert told.value.code == "E_SETTING"
+
+
+def test_a_series_longer_than_a_run_is_refused_before_it_is_played() -> None:
+    for series, fits in ((3, True), (10**11, False)):
+        suite = single(Setting(series=series))
+        if fits:
+            assert len(play_suite(suite, 1, 1).rows["run"]) == series
+            continue
+        with pytest.raises(Refused) as told:
+            play_suite(suite, 1, 1)
         assert told.value.code == "E_SETTING"
 
 

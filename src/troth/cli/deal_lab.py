@@ -15,7 +15,7 @@ from troth.core.errors import Place, Refused
 
 if TYPE_CHECKING:
     from troth.deals.run import Run
-    from troth.lab.inference import Results
+    from troth.lab.inference import Results, Tested
     from troth.lab.measures import Rule
     from troth.lab.suites.plan import Suite
     from troth.lab.suites.playing import Result
@@ -40,7 +40,7 @@ def _options(command: Callable[..., int]) -> Callable[..., int]:
 @click.option("--a", "a", default="cooperative", show_default=True, help="A's policy, such as rational(belief=0.5).")
 @click.option("--k", "k", default="honest", show_default=True, help="K's policy, such as noisy(0.1,0.05).")
 @click.option("--amount", type=int, default=10, show_default=True, help="Points offered; 0 for object options alone.")
-@click.option("--object", "objects", multiple=True, help="An object option by its id, such as welfare_review.")
+@click.option("--object", "objects", multiple=True, help="An object option by its id; may be repeated.")
 @click.option("--deadline-steps", type=int, default=5, show_default=True, help="Steps from the hold to disclose in.")
 @click.option("--expires-steps", type=int, default=3, show_default=True, help="Steps for which the offer stands.")
 @click.option("--forged", help="Forge deals: forged_hold, forged_honesty or doctored_transcript_ready.")
@@ -323,7 +323,7 @@ def _tell(inference: Results, run: Run | None = None) -> None:
 
     report = inference.report
     say()
-    say(f"{report.suite}  {report.title}: {report.deals} deals, seed {report.seed}")
+    say(f"{report.suite}  {report.title}: {report.deals:,} deal{'s' * (report.deals != 1)}, seed {report.seed}")
     if run is not None and report.deals == 1:
         for deal in run.deals.values():
             say(f"  {printable(' -> '.join(deal.history[:-1]), 300)} -> {word(deal.state)}")
@@ -336,12 +336,10 @@ def _tell(inference: Results, run: Run | None = None) -> None:
             value = "none such" if found.value is None else f"{found.value:.4g}"
             interval = "" if found.low is None or found.high is None else f" [{found.low:.4g}, {found.high:.4g}]"
             truth = "" if one.named.truth is None else f"  truth {one.named.truth:.4g}"
-            say(f"    {one.named.name:<22}{value}{interval}{'' if rate else f' {one.named.unit}'}{truth}")
+            say(f"    {one.named.name:<21} {value}{interval}{'' if rate else f' {one.named.unit}'}{truth}")
     for tested in inference.tested:
-        said = (
-            "no difference to test" if tested.adjusted is None else f"p {tested.adjusted:.3g} ({inference.correction})"
-        )
-        say(f"  {tested.comparison.first} against {tested.comparison.second}, {tested.comparison.measure}: {said}")
+        compared = tested.comparison
+        say(f"  {compared.first} against {compared.second}, {compared.measure}: {_difference(tested, inference)}")
     for line in report.findings:
         say(f"  {line}")
     for demand in report.demands:
@@ -354,6 +352,16 @@ def _tell(inference: Results, run: Run | None = None) -> None:
             )
     if all(one.holds for one in report.demands):
         say(f"  shown in every deal: {len(report.demands)} demands of {len(report.arms)} arms")
+
+
+def _difference(tested: Tested, inference: Results) -> str:
+    found, p = tested.compared.difference, tested.adjusted
+    if p is None or found.value is None:
+        return "no difference to test"
+    interval = "" if found.low is None or found.high is None else f" [{found.low:.4g}, {found.high:.4g}]"
+    # Beyond what a double holds a chance is small and not nothing.
+    chance = "p < 1e-300" if p < 1e-300 else f"p {p:.3g}"
+    return f"difference {found.value:.4g}{interval}, {chance} ({inference.correction})"
 
 
 def _ascii(suite: str) -> str:

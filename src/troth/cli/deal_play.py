@@ -23,8 +23,22 @@ _BUDGET = 100_000
 @click.option("--a", "a", default="person", show_default=True, metavar="WHO", help="Who plays the agent.")
 @click.option("--k", "k", default="honest", show_default=True, metavar="WHO", help="Who plays the checker.")
 @click.option("--amount", type=click.IntRange(0, 10**15 - 1), default=10, show_default=True, help="Points offered.")
-@click.option("--deadline", type=click.IntRange(1, 1000), default=5, show_default=True, help="Steps to disclose in.")
-@click.option("--expires", type=click.IntRange(1, 1000), default=3, show_default=True, help="Steps the offer stands.")
+@click.option(
+    "--deadline-steps",
+    "deadline",
+    type=click.IntRange(1, 1000),
+    default=5,
+    show_default=True,
+    help="Steps from the hold to disclose in.",
+)
+@click.option(
+    "--expires-steps",
+    "expires",
+    type=click.IntRange(1, 1000),
+    default=3,
+    show_default=True,
+    help="Steps for which the offer stands.",
+)
 @click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="Where a policy's chance begins.")
 def play_cmd(  # noqa: PLR0917 - click calls it by name
     transcript: Path, c: str, a: str, k: str, amount: int, deadline: int, expires: int, seed: int

@@ -45,7 +45,10 @@ MEANINGS: Final[dict[str, str]] = {
 
 
 class Judged(NamedTuple):
-    """One criterion: what the interval makes of it, in how many deals, and how many in all would settle it."""
+    """One criterion: what the interval makes of it, and how many counted deals in all would settle it.
+
+    ``needed`` counts as ``found.n`` does: of a measure of some deals only (the forged ones), those.
+    """
 
     criterion: Criterion
     outcome: str
@@ -96,9 +99,10 @@ def _judge(criterion: Criterion, rule: Rule, reports: Sequence[Report], confiden
         return Judged(criterion, "not played", None, None)
     seed = f"falsification:{criterion.suite}:{criterion.arm}:{criterion.measure}"
     found = estimate(named.measure, seed, confidence)
-    if found.n < rule.least:
-        return Judged(criterion, "open", found, rule.least)
     side = _side(criterion, found)
+    if found.n < rule.least:
+        more = _needed(criterion, named.measure, confidence) if side == "open" else rule.least
+        return Judged(criterion, "open", found, None if more is None else max(rule.least, more))
     if side == "missed" and _side(criterion, estimate(_spared(criterion, named.measure), seed, confidence)) != "missed":
         side = "open"
     needed = _needed(criterion, named.measure, confidence) if side == "open" else None
@@ -138,24 +142,44 @@ def _spared(criterion: Criterion, measure: Measure) -> Measure:
 
 
 def _needed(criterion: Criterion, measure: Measure, confidence: float) -> int | None:
-    """Return how many deals would clear the bound if the rate stayed as it is; ``None`` where none would."""
-    if not isinstance(measure, Rate) or measure.n == 0:
+    """Return how many deals would clear the bound if what was found stayed as it is; ``None`` where none would."""
+    if measure.n == 0:
         return None
     from scipy.stats import norm  # type: ignore[import-untyped]  # ships no types
 
-    rate, square = measure.k / measure.n, float(norm.ppf((1 + confidence) / 2)) ** 2
+    square = float(norm.ppf((1 + confidence) / 2)) ** 2
+    away, spread = _distance(criterion.bound, measure)
 
     def is_clear(n: int) -> bool:
-        # Wilson's interval lies on one side of the bound when the score test tells the rate from it
-        return (rate - criterion.bound) ** 2 * n >= square * criterion.bound * (1 - criterion.bound)
+        return away**2 * n >= square * spread
 
-    if rate == criterion.bound or not is_clear(MOST):
+    if away == 0 or not is_clear(MOST):
         return None
     low, high = measure.n, MOST
     while high - low > 1:
         middle = (low + high) // 2
         low, high = (low, middle) if is_clear(middle) else (middle, high)
     return high
+
+
+def _distance(bound: float, measure: Measure) -> tuple[float, float]:
+    """Return how far from the bound the measure lies, and the variance of one deal that its interval goes by.
+
+    Wilson's interval of a rate lies on one side of the bound when the score test tells the rate from it: the variance
+    is the bound's. Means of one value or two are rates on another scale; the bootstrap's interval of others is about as
+    wide as the normal one.
+    """
+    if isinstance(measure, Rate):
+        return measure.k / measure.n - bound, bound * (1 - bound)
+    counts = [(value, count) for value, count in measure.counts if count]
+    mean = sum(value * count for value, count in counts) / measure.n
+    if len(counts) > 2:
+        return mean - bound, sum((value - mean) ** 2 * count for value, count in counts) / measure.n
+    low, high = counts[0][0], counts[-1][0]
+    if low == high and measure.bounds is not None:
+        # What was never seen lies at worst at the end beyond the bound.
+        low, high = (low, measure.bounds[1]) if bound > low else (measure.bounds[0], high)
+    return mean - bound, max(0.0, (bound - low) * (high - bound))
 
 
 # Reading -------------------------------------------------------------------------------------------------------------
@@ -258,6 +282,6 @@ def _malformed(name: str, path: str, what: str) -> Refused:
     return Refused(
         "E_RULE_MALFORMED",
         what,
-        remedy="see the laboratory's page on falsification rules",
+        remedy="See the laboratory's page on falsification rules.",
         place=Place(file=name, path=path),
     )

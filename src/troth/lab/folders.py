@@ -119,7 +119,11 @@ def files_of(result: Result, rule: Rule | None = None, inference: Results | None
         "run.json": record_bytes({**recipe_of(result), "rule": None if rule is None else asdict(rule)}),
         "transcript.jsonl": result.scribe.transcript(),
         "final.json": final_bytes(run),
-        "outcomes.jsonl": b"".join(record_bytes(row._asdict()) for rows in result.rows.values() for row in rows),
+        "outcomes.jsonl": b"".join(
+            record_bytes({**row._asdict(), "labels": ", ".join(LABELS)})
+            for rows in result.rows.values()
+            for row in rows
+        ),
         **{f"offers/{name}": body for name, body in _offers(run).items()},
         **report,
     }

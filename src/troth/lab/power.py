@@ -192,7 +192,7 @@ def _least(enough: Callable[[int], bool]) -> int:
             raise Refused(
                 "E_POWER_UNREACHABLE",
                 f"more than {MOST:,} deals would be needed",
-                remedy="ask for less power, a wider interval or a greater difference",
+                remedy="Ask for less power, a wider interval or a greater difference.",
             )
     low = high // 2
     while high - low > 1:
@@ -208,9 +208,9 @@ def _asked(power: float, level: float, comparisons: int, *, differs: bool) -> No
     _within("power", power, 0, 1)
     _within("level", level, 0, 1)
     if comparisons < 1:
-        raise Refused("E_POWER_ARGUMENT", f"{comparisons} comparisons", remedy="name at least one")
+        raise Refused("E_POWER_ARGUMENT", f"{comparisons} comparisons", remedy="Name at least one.")
     if not differs:
-        raise Refused("E_POWER_ARGUMENT", "the two rates are the same", remedy="name the difference to be told apart")
+        raise Refused("E_POWER_ARGUMENT", "the two rates are the same", remedy="Name the difference to be told apart.")
 
 
 def _within(name: str, value: float, low: float, high: float, *, closed: bool = False) -> None:
@@ -218,7 +218,7 @@ def _within(name: str, value: float, low: float, high: float, *, closed: bool = 
         raise Refused(
             "E_POWER_ARGUMENT",
             f"the {name} is {value}",
-            remedy=f"give a number {'from' if closed else 'between'} {low} {'to' if closed else 'and'} {high}",
+            remedy=f"Give a number {'from' if closed else 'between'} {low} {'to' if closed else 'and'} {high}.",
         )
 
 

@@ -69,6 +69,9 @@ def play_suite(
         )
     if not 0 <= seed <= MAX_SEED:
         raise Refused("E_SETTING", f"the seed {seed}", remedy=f"Give a seed from 0 to {MAX_SEED}.")
+    longest = max(suite.arms, key=lambda arm: arm.setting.series).setting.series
+    if longest > MAX_DEALS:
+        raise Refused("E_SETTING", f"series of {longest} deals", remedy=f"Ask for series of 1 to {MAX_DEALS}.")
     total = sum(deals_of(arm, wanted) for arm in suite.arms)
     scribe = Scribe()
     rows: dict[str, list[Outcome]] = {}

@@ -24,6 +24,10 @@ def _fired(truth: float) -> Measured:
     return Measured("fired", "A rejects or ignores every true offer.", fires, truth=truth)
 
 
+def _look_alikes(dose: int) -> str:
+    return f"{dose} look-alike{'' if dose == 1 else 's'}"
+
+
 def _logged(dose: int) -> Demand:
     def holds(played: Played) -> bool:
         counted = sum(
@@ -33,7 +37,7 @@ def _logged(dose: int) -> Demand:
         )
         return counted == dose
 
-    return Demand(f"Each of the {dose} look-alikes is logged as out of the honesty channel.", holds)
+    return Demand(f"The transcript's log has {_look_alikes(dose)} out of the honesty channel.", holds)
 
 
 _NOTHING: Final = Demand(
@@ -45,7 +49,8 @@ _NOTHING: Final = Demand(
 def _dose(dose: int) -> ArmPlan:
     return ArmPlan(
         f"dose_{dose}",
-        f"{dose} look-alikes, then {OFFERS} true offers; A turns away at a threshold of its own, from 1 to {AT_MOST}.",
+        f"{_look_alikes(dose)}, then {OFFERS} true offers; "
+        f"A turns away at a threshold of its own, from 1 to {AT_MOST}.",
         Setting(suite="F7", c=f"poisoning({dose},{OFFERS})", a=f"suspicious({AT_MOST})"),
         (_fired(min(dose / AT_MOST, 1.0)),),
         (_logged(dose), _NOTHING),
@@ -61,10 +66,10 @@ def _findings(rows: dict[str, list[Outcome]]) -> tuple[str, ...]:
     return (
         "F7 fired at no dose."
         if first is None
-        else f"The smallest dose at which F7 fired at all: {first} look-alikes.",
+        else f"The smallest dose at which F7 fired at all: {_look_alikes(first)}.",
         "At no dose did F7 fire in half of the runs."
         if half is None
-        else f"The smallest dose at which F7 fired in at least half of the runs: {half} look-alikes.",
+        else f"The smallest dose at which F7 fired in at least half of the runs: {_look_alikes(half)}.",
     )
 
 
