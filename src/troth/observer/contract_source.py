@@ -17,7 +17,7 @@ The whole form::
     argv = ["python", "-m", "pytest", "-q", "tests"]
 
     [adequacy]
-    mutants_in = ["src"]                                   # default: every unprotected Python file
+    mutants_in = ["src"]                                   # default: every unprotected source file
     max = 40                                               # mutants that are run
 
     [limits]                                               # of one acceptance command

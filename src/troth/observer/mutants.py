@@ -13,10 +13,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final, Literal
 
+from troth.observer import mutation as python
+from troth.observer import mutation_trees as others
 from troth.observer.commands import Bench, CommandRun, run_command
 from troth.observer.contract_source import Acceptance
 from troth.observer.copies import WorkCopy, write_over
-from troth.observer.mutation import Mutation, is_real, mutations, spread
+from troth.observer.mutation import Mutation, spread
 from troth.observer.tree import Snapshot
 
 Progress = Callable[[str, int, int], None]
@@ -26,12 +28,15 @@ _SHORTEST_ALLOWED: Final = 10.0
 _TIMES_BASE: Final = 5.0
 
 _NO_CODE: Final = frozenset(
-    {".git", ".hg", ".tox", ".nox", ".venv", "venv", "node_modules", "site-packages", "dist-packages", "build", "docs"}
-)
-"""Folders whose Python files are nobody's task."""
+    {
+        ".git", ".hg", ".tox", ".nox", ".venv", "venv", "node_modules", "site-packages", "dist-packages", "build",
+        "docs", "dist", "target", "vendor", "coverage",
+    }
+)  # fmt: skip
+"""Folders whose source files are nobody's task."""
 
-_TEST_FOLDERS: Final = frozenset({"tests", "test", "testing"})
-_NOT_PROGRAM: Final = frozenset({"setup.py", "conftest.py", "noxfile.py"})
+_TEST_FOLDERS: Final = frozenset({"tests", "test", "testing", "__tests__", "spec", "e2e", "benches"})
+_NOT_PROGRAM: Final = frozenset({"setup.py", "conftest.py", "noxfile.py", "build.rs"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,7 +145,7 @@ class Adequacy:
 def mutable_files(
     files: Iterable[str], *, protected: Callable[[str], bool], inside: Collection[str] | None
 ) -> list[str]:
-    """Return the Python files that may be mutated, sorted.
+    """Return the source files that may be mutated, sorted.
 
     Args:
         files: the names of the tree.
@@ -150,7 +155,7 @@ def mutable_files(
 
     def wanted(path: str) -> bool:
         segments = path.split("/")
-        if not path.endswith(".py") or protected(path):
+        if not (path.endswith(".py") or others.language_of(path)) or protected(path):
             return False
         if inside is not None:
             return any(path == place or path.startswith(place + "/") for place in inside)
@@ -161,6 +166,7 @@ def mutable_files(
             and name not in _NOT_PROGRAM
             and not name.startswith("test_")
             and not name.endswith("_test.py")
+            and not others.holds_tests(path)
         )
 
     return sorted(path for path in files if wanted(path))
@@ -216,10 +222,10 @@ def measure(
     if not usable:
         return Adequacy(reason=_why_unusable(baselines))
     sources = {path: (pristine / path).read_bytes() for path in candidates if path in tree.files}
-    by_file: dict[str, list[Mutation]] = {path: mutations(path, data) for path, data in sources.items()}
+    by_file: dict[str, list[Mutation]] = {path: _mutations(path, data) for path, data in sources.items()}
     sites = sum(map(len, by_file.values()))
     if not sites:
-        return Adequacy(reason="no unprotected Python source to make mutants of")
+        return Adequacy(reason=_why_no_sites(candidates))
     planned = min(limit, sites)
     done: list[Mutant] = []
     stopped: str | None = None
@@ -231,7 +237,7 @@ def measure(
             if clock() >= deadline:
                 stopped = f"the time budget of {budget:g} seconds was used up"
                 break
-            if not is_real(mutation, sources[mutation.path]):
+            if not _is_real(mutation, sources[mutation.path]):
                 continue
             if progress is not None:
                 progress(len(done), planned)
@@ -256,6 +262,22 @@ def measure(
         stopped=stopped,
         files=tuple(sorted({mutant.mutation.path for mutant in done})),
     )
+
+
+def _mutations(path: str, data: bytes) -> list[Mutation]:
+    return python.mutations(path, data) if path.endswith(".py") else others.mutations(path, data)
+
+
+def _is_real(mutation: Mutation, data: bytes) -> bool:
+    return python.is_real(mutation, data) if mutation.path.endswith(".py") else others.is_real(mutation, data)
+
+
+def _why_no_sites(candidates: Sequence[str]) -> str:
+    absent = others.missing(candidates)
+    if absent:
+        return f"mutants of {', '.join(absent)} need the extra {others.EXTRA!r}: pip install 'troth[{others.EXTRA}]'"
+    known = sorted({"Python", *(language.name for language in others.LANGUAGES.values())})
+    return f"no unprotected source to make mutants of (of {', '.join(known)})"
 
 
 def _why_unusable(baselines: Sequence[Baseline]) -> str:
