@@ -98,6 +98,11 @@ def cli() -> None:
     """Hold agents, and the people who work with them, to their word."""
 
 
+def _one_line(fault: click.ClickException) -> str:
+    """Return what is wrong with the command line; choices stand on lines of their own in it, each indented."""
+    return " ".join(fault.format_message().split())
+
+
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command line and return its exit status; never lets a traceback out for a known error."""
     args = list(sys.argv[1:] if argv is None else argv)
@@ -115,10 +120,10 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 2
     except click.UsageError as fault:
         command = fault.ctx.command_path if fault.ctx is not None else "troth"
-        tell_error(Refused("E_USAGE", fault.format_message(), remedy=f"Try '{command} --help'."), as_json=as_json)
+        tell_error(Refused("E_USAGE", _one_line(fault), remedy=f"Try '{command} --help'."), as_json=as_json)
         return 2
     except click.ClickException as fault:
-        tell_error(Refused("E_USAGE", fault.format_message()), as_json=as_json)
+        tell_error(Refused("E_USAGE", _one_line(fault)), as_json=as_json)
         return 2
     except (click.exceptions.Abort, KeyboardInterrupt):
         note("interrupted")

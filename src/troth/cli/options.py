@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import sys
 from collections.abc import Callable
@@ -21,6 +22,23 @@ if TYPE_CHECKING:
 _F = TypeVar("_F", bound=Callable[..., Any])
 
 ACTOR_VARIABLE = "TROTH_ACTOR"
+
+
+class Seconds(click.FloatRange):
+    """A time in seconds within a range, and a finite one: ``nan`` is within every range and no time at all."""
+
+    name = "seconds"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        """Return the number, or fail as a range does."""
+        found: float = super().convert(value, param, ctx)
+        if not math.isfinite(found):
+            self.fail(f"{value} is no time.", param, ctx)
+        return found
+
+
+WEEK = 604_800
+"""Longest time that a call or a run of a review is given, in seconds."""
 
 
 def json_option(command: _F) -> _F:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from troth.cli.answer import coloured, emit_json, printable, say
-from troth.cli.options import json_option
+from troth.cli.options import WEEK, Seconds, json_option
 from troth.cli.review_common import actor_at, held, looked_at, place_option, reviews_at, run_options, tell_finding
 from troth.core.errors import Refused
 
@@ -136,7 +136,7 @@ def triage_cmd(
 @click.option("--file", "source", type=click.Path(), help="Of a retrieved source: its bytes, whose digest is recorded.")
 @click.option("--of", "of", multiple=True, type=click.IntRange(1), help="The reviewer's new evidence it is about.")
 @click.option("--again", is_flag=True, help="Run a command again that ran on this very tree already.")
-@click.option("--timeout", type=click.FloatRange(min=1), metavar="SECONDS", help="Time allowed to the command.")
+@click.option("--timeout", type=Seconds(min=1, max=WEEK), metavar="SECONDS", help="Time allowed to the command.")
 @run_options
 def verify_cmd(
     *,

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from troth.cli.answer import coloured, emit_json, note, printable, say
-from troth.cli.options import json_option
+from troth.cli.options import WEEK, Seconds, json_option
 from troth.cli.review_common import actor_at, place_option, reviews_at, tell_standing
 from troth.core.errors import Refused
 
@@ -28,7 +28,7 @@ def _sending_options(command: Any) -> Any:
     for option in (
         click.option("--lens", metavar="TEXT", help="What to look for, in place of what is looked for in this kind."),
         click.option("--id", "wanted", metavar="ID", help="Begins the ids of the runs. Default: after the first file."),
-        click.option("--wall", type=click.FloatRange(min=1), default=300.0, show_default=True, help="Seconds a call."),
+        click.option("--wall", type=Seconds(min=1, max=WEEK), default=300.0, show_default=True, help="Seconds a call."),
         click.option("--dry-run", is_flag=True, help="Show what would be sent and where to; send nothing."),
         click.option("--approve", "approved", multiple=True, metavar="ENDPOINT", help="Consent for this run."),
         click.option("--as", "--actor", "actor", metavar="ACTOR", help="Who has it reviewed. Default: as everywhere."),

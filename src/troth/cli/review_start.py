@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from troth.cli.answer import coloured, emit_json, note, printable, say
-from troth.cli.options import json_option
+from troth.cli.options import WEEK, Seconds, json_option
 from troth.cli.review_common import actor_at, held, place_option, reviews_at, tell_finding, tell_standing
 from troth.core.errors import Refused
 
@@ -44,9 +44,9 @@ def _approve_option(command: Any) -> Any:
 @click.option("--speed", metavar="SPEED", help="How quick it is to answer, where the backend takes it.")
 @click.option("--lens", metavar="TEXT", help="What to look for, in place of what is looked for in this kind.")
 @click.option("--rounds", type=click.IntRange(0, 20), default=1, show_default=True, help="Rebuttals for each finding.")
-@click.option("--wall", type=click.FloatRange(min=1), default=300.0, show_default=True, help="Seconds for one call.")
-@click.option("--idle", type=click.FloatRange(min=1), help="Seconds a call may be silent. Default: the wall.")
-@click.option("--deadline", type=click.FloatRange(min=1), help="Seconds for all calls. Default: twice the wall.")
+@click.option("--wall", type=Seconds(min=1, max=WEEK), default=300.0, show_default=True, help="Seconds for one call.")
+@click.option("--idle", type=Seconds(min=1, max=WEEK), help="Seconds a call may be silent. Default: the wall.")
+@click.option("--deadline", type=Seconds(min=1, max=WEEK), help="Seconds for all calls. Default: twice the wall.")
 @click.option("--budget-bytes", type=click.IntRange(1), default=16_000_000, show_default=True, help="Both ways.")
 @click.option("--budget-tokens", type=click.IntRange(1), default=4_000_000, show_default=True, help="Both ways.")
 @click.option("--id", "wanted", metavar="ID", help="The review's id. Default: after the first file.")

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from troth.cli.answer import coloured, emit_json, note, printable, say
+from troth.cli.options import Seconds
 from troth.core.errors import Refused
 from troth.stores.postgres.address import is_address
 
@@ -37,7 +38,7 @@ def _contract_file(named: Path) -> Path:
 )
 @click.option("--as", "--actor", "actor", metavar="ACTOR", help="Who claims and submits (agent:NAME).")
 @click.option("--store", "--ledger", "store", metavar="PATH", help="Another workspace folder.")
-@click.option("--timeout", type=click.FloatRange(min=1), default=3600.0, show_default=True, help="Seconds.")
+@click.option("--timeout", type=Seconds(min=1), default=3600.0, show_default=True, help="Seconds.")
 @click.option("--network", is_flag=True, help="Let the agent reach the network.")
 @click.option(
     "--allow-read",

@@ -50,15 +50,14 @@ def body_of(heading: str, member: Member) -> tuple[int, int] | None:
     """Return where the body of the first section of that heading stands in the member's text, or ``None``."""
     if member.text is None:
         return None
-    wanted = heading.strip()
     known = headings(member.text)
     if not known:
         for number, line in enumerate(member.lines):
-            if line.strip() == wanted:
+            if line.strip() == heading:
                 return member.starts[number + 1], len(member.text)
         return None
     for number, found in enumerate(known):
-        if found.text == wanted:
+        if found.text == heading:
             return _body(number, known, member)
     return None
 

@@ -27,6 +27,7 @@ from troth.stores.durable import (
     O_CLOEXEC,
     O_NOFOLLOW,
     append_durably,
+    create_whole,
     open_regular,
     os_fault,
     read_regular,
@@ -61,6 +62,11 @@ _NAME: Final = re.compile(r"(?:(?:raw|archive)/)?[A-Za-z0-9_-][A-Za-z0-9._-]{0,1
 _HASH: Final = 12
 _JSON: Final = Limits(max_bytes=MAX_FILE, max_depth=128, refuse_overflow=True)
 LAST: Final = "@last"
+IGNORE: Final = ".gitignore"
+IGNORED: Final = b"""# Runs hold the reviewed text and the reviewer's raw answers. Empty this file to commit them.
+*
+"""
+"""Keeps runs, which hold what was reviewed whole, out of a commit that nobody meant (§11)."""
 
 
 def safe_id(wanted: str) -> str:
@@ -376,9 +382,10 @@ class Reviews:
                 self.folder.parent.mkdir(parents=True, exist_ok=True)
                 self.folder.mkdir(mode=FOLDER_MODE, exist_ok=True)
                 sync_folder(self.folder.parent)
+            _plain_folder(self.folder)
+            create_whole(self.folder / IGNORE, IGNORED, FILE_MODE)
         except OSError as fault:
             raise _not_written(fault, self.folder) from None
-        _plain_folder(self.folder)
 
 
 def created(folder: ReviewFolder) -> str:
@@ -392,6 +399,11 @@ def created(folder: ReviewFolder) -> str:
 
 
 def _unknown(word: str) -> Refused:
+    if word == LAST:
+        return Refused(
+            "E_REVIEW_UNKNOWN", "there is no review here yet",
+            remedy="Have something reviewed: troth review start FILE --kind decision",
+        )  # fmt: skip
     return Refused("E_REVIEW_UNKNOWN", f"no review of that name: {word!r}", remedy="See: troth review list")
 
 

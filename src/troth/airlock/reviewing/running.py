@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC
 from typing import Any, Final
@@ -123,11 +124,16 @@ def set_up(reviews: Reviews, wanted: Wanted, clock: Clock = system_clock) -> Ses
         unreviewed=wanted.unreviewed,
         extensions=wanted.extensions,
     )
-    folder.write(PAYLOAD, artifact.payload)
-    folder.write(INSTRUCTION, wanted.instruction.encode())
-    folder.write_json(MANIFEST, wanted.manifest)
-    folder.write_json(RUN, setup.as_json())
-    return Session(folder, clock)
+    try:
+        folder.write(PAYLOAD, artifact.payload)
+        folder.write(INSTRUCTION, wanted.instruction.encode())
+        folder.write_json(MANIFEST, wanted.manifest)
+        folder.write_json(RUN, setup.as_json())
+        return Session(folder, clock)
+    except BaseException:
+        with suppress(Refused):  # what cannot be removed either is told by `troth review list`
+            reviews.forget(folder)
+        raise
 
 
 def check_text(wanted: Wanted) -> None:
