@@ -176,7 +176,7 @@ def test_a_hostile_answer_does_no_harm(tmp_path: Path) -> None:
     for told in (begun, shown, desk("review", "next", "--json"), desk("review", "status", "--json")):
         assert told.exit in (0, 3)
         assert not {"\x1b", "\x07", "\u202e"} & set(told.out + told.err)
-    assert [path.name for path in (desk.work / ".mentu" / "reviews").iterdir()] == ["memo"]
+    assert [path.name for path in (desk.work / ".mentu" / "reviews").glob("[!.]*")] == ["memo"]
     kept = json.loads((desk.work / ".mentu/reviews/memo/response.json").read_bytes())
     assert kept["review_id"] == "memo"
     verdict = json.loads((desk.work / ".mentu/reviews/memo/validation.json").read_bytes())

@@ -63,12 +63,13 @@ def record(session: Session, store: LedgerStore, about: str | None = None) -> li
 
     Raises:
         Refused: the ledger's codes; ``E_DUPLICATE_ID`` when somebody else's row has one of the keys.
-        Refused: ``E_REVIEW_NO_RESPONSE`` for a run in which no reviewer answered yet.
+        Refused: ``E_REVIEW_NO_RESPONSE`` for a run in which no reviewer answered yet; ``E_REVIEW_DECISION`` and
+            ``E_DECISIONS_UNREADABLE`` for records that do not agree. No row is written then.
     """
     prefix = _prefix(session)
     rows: dict[str, str] = {}
     found = []
-    for entry in _entries(session, about):
+    for entry in list(_entries(session, about)):  # whole before the first row is written
         key = f"{prefix}:{entry.key}"
         known = key in store.read().state.source_keys
         candidate = entry.build(rows[entry.on] if entry.on is not None else None, key)
@@ -87,6 +88,7 @@ def _entries(session: Session, about: str | None) -> Iterator[Entry]:
     from troth.airlock.reviewing import finishing
 
     run = session.started()
+    finishing.reconciliation(session)  # refuses where events and decisions tell different things
     yield _artifact(session, about)
     for finding in run.review["findings"]:
         yield _finding(session, finding)

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from contextlib import suppress
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Final
 
+from troth.airlock.reviewing.stored import is_answered, is_sent, is_setup
 from troth.core.canonical import record_bytes
 from troth.core.errors import Place, Refused
 from troth.core.instants import Clock, format_instant, system_clock
 from troth.review.artifact import Artifact
 from troth.review.machine import PERSISTED, Bounds, Case, Spent
 from troth.review.run import Run, applied, begun, event, read_records, record_line, replay
-from troth.review.shapes import ARTIFACT_KINDS
 from troth.review.validate import read_review
 from troth.stores.reviews import CALLS, EVENTS, RECONCILIATION, RESPONSE, RUN, ReviewFolder
 
@@ -78,12 +79,10 @@ def read_setup(folder: ReviewFolder) -> Setup:
     """
     value = folder.read_json(RUN) if folder.has(RUN) else None
     setup = None
-    if isinstance(value, dict) and value.pop("schema_version", None) == SCHEMA:
-        try:
+    if isinstance(value, dict) and value.pop("schema_version", None) == SCHEMA and is_setup(value):
+        with suppress(TypeError):  # a limit that is none of ours
             setup = Setup(**{**value, "limits": Limits(**value["limits"])})
-        except (TypeError, KeyError):
-            setup = None
-    if setup is None or setup.review_id != folder.id or setup.kind not in ARTIFACT_KINDS:
+    if setup is None or setup.review_id != folder.id:
         raise Refused(
             "E_REVIEW_UNREADABLE",
             f"the run of {folder.id} was never set up, or what says so cannot be read",
@@ -171,12 +170,15 @@ class Session:
 
     def _check_response(self) -> None:
         """Hold the stored response against the reviewer's own kept answer; what was merged of others has none."""
+        from troth.airlock.panels import is_parent
         from troth.airlock.reviewing.running import heard, taken
 
         last = next((call for call in reversed(self.calls) if call.purpose == "review"), None)
-        if last is None or last.answer is None or last.failure is not None:
+        if last is None and is_parent(self.folder):
             return
-        found = taken(self, heard(self, last, "response"), last.answer)
+        found: Any = "no answer of a reviewer is on record"
+        if last is not None and last.answer is not None and last.failure is None:
+            found = taken(self, heard(self, last, "response"), last.answer)
         if isinstance(found, str) or found.value != self.response:
             raise Refused(
                 "E_REVIEW_UNREADABLE",
@@ -329,21 +331,14 @@ class Step:
 def _calls(folder: ReviewFolder) -> tuple[Call, ...]:
     found: list[Call] = []
     for number, value in enumerate(folder.values(CALLS), 1):
-        try:
-            if value["event"] == "sent" and value["call"] == len(found) + 1:
-                found.append(
-                    Call(value["call"], value["purpose"], value["about"], value["bytes"], value["wall"], value["time"])
-                )
-                continue
-            call = found[value["call"] - 1]
-            numbers = (value["seconds"], value["bytes"], value["tokens"])
-            if value["event"] == "answered" and call.answer is None and all(number >= 0 for number in numbers):
-                found[call.number - 1] = Call(
-                    call.number, call.purpose, call.about, call.sent, call.wall, call.time, value
-                )
-                continue
-        except (TypeError, KeyError, IndexError):
-            pass
+        if is_sent(value) and value["call"] == len(found) + 1:
+            found.append(
+                Call(value["call"], value["purpose"], value["about"], value["bytes"], value["wall"], value["time"])
+            )
+            continue
+        if is_answered(value) and 1 <= value["call"] <= len(found) and found[value["call"] - 1].answer is None:
+            found[value["call"] - 1] = replace(found[value["call"] - 1], answer=value)
+            continue
         raise Refused(
             "E_REVIEW_UNREADABLE", "the record of calls holds what is no call",
             place=Place(str(folder.place(CALLS)), number),

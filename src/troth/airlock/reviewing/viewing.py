@@ -9,11 +9,12 @@ from typing import Any, Final
 from troth.airlock.reviewing import finishing, host
 from troth.airlock.reviewing.session import Session
 from troth.core.errors import Refused
+from troth.review.anchors import resolve
 from troth.review.context import Shown, shown
 from troth.review.machine import PERSISTED, Case
 from troth.review.run import ENDS
 from troth.review.shapes import SEVERITIES
-from troth.stores.reviews import LAST, RECONCILIATION, VALIDATION, ReviewFolder, Reviews, created
+from troth.stores.reviews import LAST, RECONCILIATION, ReviewFolder, Reviews, created
 
 
 @dataclass(frozen=True, slots=True)
@@ -239,10 +240,10 @@ def standing(folder: ReviewFolder, *, deep: bool = True) -> Standing:
     states: dict[str, int] = {}
     for case in session.run.cases.values() if session.run is not None else ():
         states[case.state] = states.get(case.state, 0) + 1
-    unresolved = 0
-    if folder.has(VALIDATION):
-        held = folder.read_json(VALIDATION).get("unresolved")
-        unresolved = len(held) if isinstance(held, list) else 0
+    unresolved = sum(
+        bool(resolve(entry["anchor"], session.artifact).faults)
+        for finding in (session.response or {"findings": ()})["findings"] for entry in finding["evidence"]
+    )  # fmt: skip
     # What was kept counts only while it is what the records come to.
     sound = kept is not None and kept == document
     stage = "finished" if sound else "open" if session.run is not None else "waiting"
