@@ -118,7 +118,8 @@ def test_sections_of_markdown() -> None:
 def test_sections_of_plain_text_and_of_the_first_member() -> None:
     artifact = of(b__txt=b"Head\nrest b\n", a__txt=b"x\n  Head \r\nrest a\nHead\nmore")
     assert text_of({"type": "section", "heading": "Head"}, artifact) == ["rest a\nHead\nmore"]
-    assert text_of({"type": "section", "heading": " Head", "path": "b.txt"}, artifact) == ["rest b\n"]
+    assert text_of({"type": "section", "heading": "Head", "path": "b.txt"}, artifact) == ["rest b\n"]
+    assert rules({"type": "section", "heading": " Head", "path": "b.txt"}, artifact) == ["section-in-artifact"]
     assert rules({"type": "section", "heading": "head"}, artifact) == ["section-in-artifact"]
     assert text_of({"type": "section", "heading": "more", "path": "a.txt"}, artifact) == [""]
 

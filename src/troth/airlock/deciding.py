@@ -15,10 +15,34 @@ from troth.review.decisions import Question, open_questions, owed, ruled, ruling
 from troth.stores.reviews import DECISIONS, RECONCILIATION, RESPONSE
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from troth.airlock.reviewing.session import Session
 
 MOST_RULING: Final = 4000
 """Characters of a ruling, a question as it was put, or a reason."""
+
+
+def require_named(actor: str, environment: Mapping[str, str]) -> None:
+    """Refuse to take the login for a person's word where the surroundings tell of an agent: it runs under that login.
+
+    Args:
+        actor: who would act because nobody was named.
+        environment: of the process.
+
+    Raises:
+        Refused: ``E_REVIEW_ROLE``.
+    """
+    from troth.backends.independence import detect
+    from troth.ledger.values import is_human
+
+    host = detect(environment)
+    if host.markers and is_human(actor):
+        raise Refused(
+            "E_REVIEW_ROLE",
+            f"{', '.join(host.markers)} says that an agent is at work here, so {actor} is not taken for who decides",
+            remedy="Name the person who decided with --as human:NAME.",
+        )
 
 
 def questions(session: Session) -> tuple[Question, ...]:

@@ -91,7 +91,7 @@ class Manifest:
             f"to be sent to {printable(self.destination, 300)}",
             *(f"  {size:>{width},}  {name}" for size, name in rows),
             f"  {self.total:>{width},}  bytes in all, about {self.tokens:,} tokens",
-            f"  payload sha256 {self.digest}",
+            *([f"  payload sha256 {self.digest}"] if self.members else []),
         ]
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -80,6 +80,23 @@ def actor_at(actor: str | None, space: Workspace | None) -> str:
     return found
 
 
+def person_at(actor: str | None, space: Workspace | None) -> str:
+    """Return who acts where only a person may, as :func:`actor_at` does; with an agent around, named expressly.
+
+    Raises:
+        Refused: ``E_USAGE`` for what is no actor; ``E_REVIEW_ROLE`` where an agent may be taken for its user.
+    """
+    import os
+
+    from troth.airlock.deciding import require_named
+    from troth.cli.options import ACTOR_VARIABLE
+
+    who = actor_at(actor, space)
+    if actor is None and not os.environ.get(ACTOR_VARIABLE):
+        require_named(who, os.environ)
+    return who
+
+
 @contextmanager
 def held(store: str | None, word: str) -> Iterator[Session]:
     """Open the run that was meant and hold it while the body changes it.
@@ -102,6 +119,23 @@ def looked_at(store: str | None, word: str) -> Session:
 
 
 # --- telling ---
+
+
+def gathered(words: Sequence[str], root: Path | None, stdin: bytes | None = None) -> list[tuple[str, bytes]]:
+    """Return the members that were named, and tell on stderr what lies in a named folder and is none.
+
+    Raises:
+        Refused: as :func:`troth.airlock.reviewing.gathering.gather`.
+    """
+    from troth.airlock.reviewing.gathering import gather, left_out
+    from troth.cli.answer import note
+
+    members = gather(words, root, stdin)
+    if missing := left_out(words):
+        more = f" and {len(missing) - 5} more" if len(missing) > 5 else ""
+        note(f"troth: not a part of it, because links are not followed: "
+             f"{', '.join(printable(name, 120) for name in missing[:5])}{more}")  # fmt: skip
+    return members
 
 
 def tell_finding(view: View) -> None:

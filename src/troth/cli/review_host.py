@@ -8,7 +8,16 @@ import click
 
 from troth.cli.answer import coloured, emit_json, printable, say
 from troth.cli.options import WEEK, Seconds, json_option
-from troth.cli.review_common import actor_at, held, looked_at, place_option, reviews_at, run_options, tell_finding
+from troth.cli.review_common import (
+    actor_at,
+    held,
+    looked_at,
+    person_at,
+    place_option,
+    reviews_at,
+    run_options,
+    tell_finding,
+)
 from troth.core.errors import Refused
 
 if TYPE_CHECKING:
@@ -161,7 +170,8 @@ def verify_cmd(
     """
     from troth.airlock.reviewing import host, verifying
 
-    who = actor_at(actor, reviews_at(store)[1])
+    named = person_at if method == "operator-confirmation" else actor_at
+    who = named(actor, reviews_at(store)[1])
     verifying.check_request(method, result, argv, given)
     with held(store, review) as session:
         host.may_verify(session.case(finding))

@@ -9,7 +9,7 @@ import click
 
 from troth.cli.answer import coloured, emit_json, printable, say
 from troth.cli.options import json_option
-from troth.cli.review_common import actor_at, held, looked_at, place_option, reviews_at
+from troth.cli.review_common import held, looked_at, person_at, place_option, reviews_at
 from troth.core.errors import Refused, TrothError
 
 if TYPE_CHECKING:
@@ -92,7 +92,7 @@ def _decide_one(
     from troth.airlock.deciding import decide, questions
     from troth.airlock.reviewing import finishing
 
-    who = actor_at(actor, reviews_at(store)[1])
+    who = person_at(actor, reviews_at(store)[1])
     with held(store, review) as session:
         decide(session, finding_id, ruling, actor=who, **given)
         outcome, status = _end_of(session)
@@ -131,7 +131,7 @@ def _walk(review: str, actor: str | None, store: str | None) -> int:
     from troth.airlock.deciding import decide, questions
     from troth.airlock.reviewing import finishing
 
-    who = actor_at(actor, reviews_at(store)[1])
+    who = person_at(actor, reviews_at(store)[1])
     session = looked_at(store, review)
     waiting = list(questions(session))
     count = len(waiting)
@@ -218,12 +218,12 @@ def _tell_question(review: str, asked: Question, number: int, count: int, width:
 def _reviewers_side(asked: Question) -> list[str]:
     from troth.cli.review_documents import anchor_words, shown_text
 
-    lines = ["REVIEWER", shown_text(asked.reviewer_position), ""]
+    lines = ["REVIEWER", f"  {shown_text(asked.reviewer_position)}", ""]
     for number, held_ in enumerate(asked.evidence, 1):
         entry, anchored = held_
         lines.append(f"evidence {number} [{anchored.state}]: {anchor_words(dict(entry['anchor']))}")
         lines.append(f"  {shown_text(entry['observation'])} ({entry['grounding'].replace('_', ' ')})")
-        lines += [f"  {fault.rule}: {shown_text(fault.message)}" for fault in anchored.faults]
+        lines += [f"    {fault.rule}: {shown_text(fault.message)}" for fault in anchored.faults]
         for place in anchored.passages:
             lines.append(f"  {shown_text(place.path)}")
             lines += [
@@ -236,7 +236,7 @@ def _reviewers_side(asked: Question) -> list[str]:
 def _hosts_side(asked: Question) -> list[str]:
     from troth.cli.review_documents import shown_text
 
-    lines = ["HOST", shown_text(asked.host_position), ""]
+    lines = ["HOST", f"  {shown_text(asked.host_position)}", ""]
     for entry in asked.verification:
         detail = f": {shown_text(entry['detail'])}" if "detail" in entry else ""
         lines.append(f"{entry['method'].replace('_', ' ')} {entry['result']}{detail}")
@@ -246,14 +246,17 @@ def _hosts_side(asked: Question) -> list[str]:
 
 
 def _beside(left: list[str], right: list[str], width: int) -> list[str]:
-    """Return two columns side by side, one under the other where the terminal is narrow."""
+    """Return two columns side by side, one under the other where the terminal is narrow.
+
+    What goes on in a further line is indented, so that no words of others begin a line as words of ours do.
+    """
     import textwrap
 
     def wrapped(lines: list[str], columns: int) -> list[str]:
         found: list[str] = []
         for line in lines:
             indent = line[: len(line) - len(line.lstrip())]
-            found += textwrap.wrap(line, columns, subsequent_indent=indent, drop_whitespace=True) or [""]
+            found += textwrap.wrap(line, columns, subsequent_indent=indent or "  ", drop_whitespace=True) or [""]
         return found
 
     if width < 80:

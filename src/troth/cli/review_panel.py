@@ -9,7 +9,7 @@ import click
 
 from troth.cli.answer import coloured, emit_json, note, printable, say
 from troth.cli.options import WEEK, Seconds, json_option
-from troth.cli.review_common import actor_at, place_option, reviews_at, tell_standing
+from troth.cli.review_common import actor_at, gathered, place_option, reviews_at, tell_standing
 from troth.core.errors import Refused
 
 if TYPE_CHECKING:
@@ -179,13 +179,12 @@ def chunks_cmd(*, artifact: tuple[str, ...], kind: str, backend: str, most_bytes
     """
     from troth.airlock.panels import merge_chunks
     from troth.airlock.reviewing import reaching
-    from troth.airlock.reviewing.gathering import gather
     from troth.airlock.reviewing.viewing import standing
     from troth.review.artifact import Artifact
     from troth.review.chunks import STATEMENTS, planned
 
     space = reviews_at(given["store"])[1]
-    plan = planned(Artifact(gather(artifact, space.root if space is not None else None, None)), kind, most_bytes)
+    plan = planned(Artifact(gathered(artifact, space.root if space is not None else None)), kind, most_bytes)
     reviewer = reaching.reach(backend, os.environ)
     reviews, wanted = _prepared(artifact, kind, [(reviewer, chunk) for chunk in plan.chunks], given)
     tell = note if given["as_json"] else say
@@ -228,7 +227,6 @@ def _prepared(
 ) -> tuple[Reviews, list[tuple[Reviewer, Wanted]]]:
     """Show every manifest and ask for every consent before anything is made or sent."""
     from troth.airlock.reviewing import reaching, running
-    from troth.airlock.reviewing.gathering import gather
     from troth.airlock.reviewing.host import text_of
     from troth.airlock.reviewing.session import Limits
 
@@ -236,7 +234,7 @@ def _prepared(
     reviews, space = reviews_at(given["store"])
     who = actor_at(given["actor"], space)
     root = space.root if space is not None else None
-    whole = gather(artifact, root, None)
+    whole = gathered(artifact, root)
     instruction = reaching.instruction_for(kind, given["lens"])
     tell = note if given["as_json"] else say
     shown = []

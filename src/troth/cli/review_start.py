@@ -10,7 +10,7 @@ import click
 
 from troth.cli.answer import coloured, emit_json, note, printable, say
 from troth.cli.options import WEEK, Seconds, json_option
-from troth.cli.review_common import actor_at, held, place_option, reviews_at, tell_finding, tell_standing
+from troth.cli.review_common import actor_at, gathered, held, place_option, reviews_at, tell_finding, tell_standing
 from troth.core.errors import Refused
 
 if TYPE_CHECKING:
@@ -91,7 +91,7 @@ def start_cmd(
     missing, for example; nothing was sent then).
     """
     from troth.airlock.reviewing import reaching, running, viewing
-    from troth.airlock.reviewing.gathering import STDIN, gather
+    from troth.airlock.reviewing.gathering import STDIN
     from troth.airlock.reviewing.host import text_of
 
     reviews, space = reviews_at(store)
@@ -99,7 +99,7 @@ def start_cmd(
     root = space.root if space is not None else None
     stdin = _stdin() if STDIN in artifact else None
     lens = text_of(lens, "the lens")
-    members = gather(artifact, root, stdin)
+    members = gathered(artifact, root, stdin)
     reviewed = running.artifact_of(members, kind)
     if own is not None and (backend is not None or unrecorded):
         raise Refused("E_USAGE", "--self-review goes with neither --backend nor --no-record")

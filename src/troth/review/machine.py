@@ -20,6 +20,8 @@ WORKING: Final = (
 )  # fmt: skip
 PERSISTED: Final = ("accepted", "rejected", "resolved", "deadlocked", "withdrawn")
 STATES: Final = (*WORKING, *PERSISTED)
+FINAL: Final = ("accepted", "rejected", "resolved", "withdrawn")
+"""States that no move leads out of."""
 
 CODES: Final[Mapping[str, str]] = {
     "E_REVIEW_TRANSITION": "The finding cannot go from its state to that one.",
@@ -223,7 +225,7 @@ NEEDS: Final[Mapping[str, tuple[str, Need]]] = {
     "consent": ("consent to send the artifact is recorded", lambda c, b, _: _text(b, "consent") is not None),
     "revision": ("the revision is fixed by sha256", _revision),
     "levels": ("the response passed L1 and L2", lambda c, b, _: b.get("levels") == ["L1", "L2"]),
-    "label": ("checkable, or judgment with one of the two kinds that belong to the operator", _label),
+    "label": ("it is labelled checkable, or judgment with one of the operator's two kinds", _label),
     "verified": (
         "a verification is recorded, or why none can run",
         lambda c, b, _: bool(c.verification) or _text(b, "unverifiable") is not None,
@@ -269,7 +271,8 @@ def moved(case: Case, target: str, role: str, basis: Mapping[str, Any], bounds: 
     """
     move = TABLE.get((case.state, target))
     if move is None:
-        raise Refused("E_REVIEW_TRANSITION", f"{case.finding_id} cannot go from {case.state} to {target}")
+        final = "It is final; another look is a new review." if case.state in FINAL else None
+        raise Refused("E_REVIEW_TRANSITION", f"{case.finding_id} cannot go from {case.state} to {target}", remedy=final)
     if role not in move.by:
         raise Refused(
             "E_REVIEW_ROLE", f"{case.finding_id}: {move.source} to {target} is for {' or '.join(move.by)}, not {role}"
@@ -309,7 +312,11 @@ def labelled(case: Case, role: str, basis: Mapping[str, Any]) -> Case:
     """
     _allowed(case, role, "host", LABELLING, "labelled")
     if not _label(case, basis, Bounds()):
-        raise Refused("E_REVIEW_BASIS", f"{case.finding_id}: a label is {NEEDS['label'][0]}", detail="label")
+        raise Refused(
+            "E_REVIEW_BASIS",
+            f"{case.finding_id}: a label is right where {NEEDS['label'][0]}",
+            detail="label",
+        )
     return replace(case, label=basis["label"], kind=basis.get("dispute_kind"))
 
 

@@ -21,6 +21,9 @@ from troth.review.run import ENDS
 MAX_TEXT: Final = 4000
 """Characters of one text in a report; the run's records have the whole."""
 
+_NAMED: Final = 5
+"""How many members of an artifact the heading names."""
+
 
 class Tally(NamedTuple):
     """What became of the findings; all but ``raised`` sum to it ([D37])."""
@@ -186,7 +189,7 @@ def report(
         says += f" {reconciliation['failure']['code']}: {_clean(reconciliation['failure']['message'])}"
     return Report(
         title=f"Review {_clean(review['review_id'], 160)}",
-        head=tuple(_head(review, reconciliation, about)),
+        head=tuple(_head(review, reconciliation, about, artifact)),
         notices=tuple(_clean(text) for text in about.notices),
         outcome=outcome,
         says=says,
@@ -223,14 +226,14 @@ def _grouped(records: Iterable[Mapping[str, Any]]) -> dict[str, list[Mapping[str
 
 
 def _head(
-    review: Mapping[str, Any], reconciliation: Mapping[str, Any] | None, about: About
+    review: Mapping[str, Any], reconciliation: Mapping[str, Any] | None, about: About, snapshot: Artifact | None
 ) -> Iterable[tuple[str, str]]:
     artifact = review["artifact"]
     producer = review.get("producer", {})
     yield "review", _clean(review["review_id"], 160)
     if reconciliation is not None:
         yield "reconciliation", _clean(reconciliation["reconciliation_id"], 160)
-    yield "artifact", _clean(artifact.get("id", "not named"), 160)
+    yield "artifact", _clean(artifact.get("id") or _named(snapshot), 300)
     yield "kind", artifact["kind"]
     yield "revision", f"{artifact['revision']['algorithm']} {_clean(artifact['revision']['value'], 160)}"
     yield "backend", _clean(about.backend or producer.get("backend", "not told"), 160)
@@ -245,6 +248,13 @@ def _head(
         for name in ("started_at", "completed_at", "rounds_used"):
             if name in reconciliation:
                 yield name.replace("_", " "), _clean(str(reconciliation[name]), 80)
+
+
+def _named(snapshot: Artifact | None) -> str:
+    """Return the first members of an artifact and how many more there are."""
+    names = list(snapshot.members) if snapshot is not None else []
+    more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
+    return ", ".join(_clean(name, 80) for name in names[:_NAMED]) + more if names else "not named"
 
 
 def _limits(review: Mapping[str, Any], reconciliation: Mapping[str, Any] | None, about: About) -> Iterable[str]:

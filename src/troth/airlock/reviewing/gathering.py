@@ -54,6 +54,25 @@ def gather(words: Sequence[str], root: Path | None, stdin: bytes | None = None) 
     return members
 
 
+def left_out(words: Sequence[str]) -> list[str]:
+    """Return what lies in the named folders and is no member, though its name would let one think so: links, devices.
+
+    Args:
+        words: as :func:`gather` takes them.
+    """
+    found = []
+    for word in words:
+        folder = absolute(Path(word))
+        if word == STDIN or not folder.is_dir() or folder.is_symlink():
+            continue
+        for here, names, files in os.walk(folder):
+            names[:] = sorted(name for name in names if name not in _LEFT_OUT)
+            others = [name for name in files if not stat.S_ISREG(Path(here, name).lstat().st_mode)]
+            links = [name for name in names if Path(here, name).is_symlink()]
+            found += [str(Path(word, Path(here, name).relative_to(folder))) for name in sorted([*others, *links])]
+    return found
+
+
 def _named(words: Sequence[str], root: Path | None) -> Iterable[tuple[str, Path | None]]:
     for word in words:
         if word == STDIN:

@@ -82,7 +82,14 @@ def read_setup(folder: ReviewFolder) -> Setup:
     if isinstance(value, dict) and value.pop("schema_version", None) == SCHEMA and is_setup(value):
         with suppress(TypeError):  # a limit that is none of ours
             setup = Setup(**{**value, "limits": Limits(**value["limits"])})
-    if setup is None or setup.review_id != folder.id:
+    if setup is not None and setup.review_id != folder.id:
+        raise Refused(
+            "E_REVIEW_UNREADABLE",
+            f"the folder {folder.id} holds the run of {setup.review_id}: it was copied or renamed",
+            place=Place(file=str(folder.path)),
+            remedy=f"Give it its name back, or remove it with: troth review forget {folder.id}",
+        )
+    if setup is None:
         raise Refused(
             "E_REVIEW_UNREADABLE",
             f"the run of {folder.id} was never set up, or what says so cannot be read",
