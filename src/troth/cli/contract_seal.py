@@ -10,6 +10,7 @@ import click
 
 from troth.cli.answer import emit_json, note, printable, say
 from troth.cli.contract_common import bar_wanted, progress_bar, workspace_above
+from troth.cli.options import Seconds
 from troth.core.errors import Place, Refused
 
 WHOLE_CONTRACT: Final = """\b
@@ -94,7 +95,7 @@ def _proposed(workspace: Path | None, *, yes: bool, as_json: bool) -> Path | Non
 )
 @click.option("--out", type=click.Path(path_type=Path), help="Where to write; default: .mentu/contracts/ID.")
 @click.option("--mutants", type=click.IntRange(min=0), help="Most mutants to run, instead of the file's.")
-@click.option("--budget", type=click.FloatRange(min=0), default=300.0, show_default=True, help="Seconds for mutants.")
+@click.option("--budget", type=Seconds(min=0), default=300.0, show_default=True, help="Seconds for mutants.")
 @click.option("--yes", is_flag=True, help="Do not ask; replace another contract that stands there.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object on stdout.")
 def seal_cmd(source: Path | None, workspace: Path | None, out: Path | None, as_json: bool, **options: Any) -> int:
