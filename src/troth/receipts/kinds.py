@@ -46,8 +46,10 @@ class Shape(NamedTuple):
         """Tell whether the value is an object with these members (§3 *members*)."""
         if type(value) is not dict:
             return False
-        names = value.keys()
-        return names >= self.required and (len(names) == len(self.required) or names <= self.allowed)
+        required = self.required
+        if len(value) == len(required):  # as many, and none that is not required
+            return required.issuperset(value)
+        return value.keys() >= required and self.allowed.issuperset(value)
 
 
 def shape(required: str, optional: str = "") -> Shape:

@@ -173,11 +173,14 @@ def _events(events: list[Any], first: str, last: str) -> None:
     ids: set[str] = set()
     runs: set[str] = set()
     previous = -1
-    required, allowed = EVENT
+    allowed = EVENT.allowed
     for index, event in enumerate(events):
-        if type(event) is not dict or not (event.keys() >= required and event.keys() <= allowed):
+        if type(event) is not dict or not allowed.issuperset(event):
             raise Broken("observation_event_fields", f"$.events[{index}]")
-        name, kind, time, step = event["id"], event["type"], event["time"], event["step"]
+        try:
+            name, kind, time, step = event["id"], event["type"], event["time"], event["step"]
+        except KeyError:
+            raise Broken("observation_event_fields", f"$.events[{index}]") from None
         if type(name) is not str or not name:
             raise Broken("observation_event_id", f"$.events[{index}].id")
         if type(kind) is not str or not kind:

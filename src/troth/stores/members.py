@@ -10,7 +10,8 @@ from typing import Final
 
 from troth.core.errors import Place, Refused
 from troth.receipts.kinds import is_path
-from troth.receipts.member import MAX_BYTES, ReadFault
+from troth.receipts.member import FILES, MAX_BYTES, RECEIPT_FILE, STATEMENT_FILE, ReadFault
+from troth.receipts.policy import POLICY_FILES
 
 # O_NONBLOCK: opening a pipe must not wait for its writer. Flags that a system lacks are 0 there.
 _FLAGS: Final = (
@@ -26,6 +27,9 @@ _FOLDER_FLAGS: Final = (
 )
 _AT: Final = os.open in os.supports_dir_fd and os.stat in os.supports_dir_fd and hasattr(os, "O_NOFOLLOW")
 """Whether names can be opened relative to an open folder, without following links."""
+
+_OWN: Final = frozenset((RECEIPT_FILE, STATEMENT_FILE, *FILES.values(), *POLICY_FILES))
+"""Names of a member's own files, which need no test."""
 
 _RESTED_NS: Final = 2_000_000_000
 """Age from which on a file's last change lies before the reading; file systems may round times up to a second."""
@@ -92,7 +96,7 @@ class FolderMember:
         Raises:
             ReadFault: a link, no regular file, more than 16 MiB, or unreadable; or a name that leaves the folder.
         """
-        if not is_path(name):
+        if name not in _OWN and not is_path(name):
             raise ReadFault(name, "not a plain relative path")
         try:
             if not _AT:
