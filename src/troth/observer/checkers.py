@@ -54,7 +54,7 @@ def check_kind(argv: Sequence[str]) -> str | None:
     if not rest:
         return None
     runner = recognise(argv)
-    if runner != "other":
+    if runner in ("pytest", "unittest"):
         return runner
     name = rest[0].rsplit("/", 1)[-1]
     words = rest[1:]
