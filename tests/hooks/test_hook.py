@@ -386,3 +386,26 @@ def test_installed_words_survive_a_shell(project: Project, tmp_path: Path) -> No
     (odd / "tests" / "test_app.py").write_text("")
     assert hooked.event("SubagentStop", stop_hook_active=False).json["decision"] == "block"
     assert not list(odd.glob("pwned*"))
+
+
+def test_any_input_gets_a_coded_answer() -> None:
+    """Events of any shape are read or refused; nothing else comes out."""
+    import random
+
+    from receipts.mutate import spoil
+    from troth.core.errors import Refused
+    from troth.hooks.claude_code import read_event
+
+    chance = random.Random(6)
+    event = json.dumps(
+        {"hook_event_name": "PostToolUse", "session_id": "s", "cwd": "/x", "stop_hook_active": True,
+         "tool_name": "Edit", "tool_input": {"file_path": "/x/a.py", "old_string": "\u00e9"},
+         "tool_response": {"ok": [1, 2.5, None]}}
+    ).encode()  # fmt: skip
+    read = 0
+    for _ in range(3000):
+        try:
+            read += read_event(spoil(event, chance)).session != ""
+        except Refused as fault:
+            assert fault.code == "E_HOOK_INPUT"  # noqa: PT017 - the loop goes on
+    assert 300 < read < 2900

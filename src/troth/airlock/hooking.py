@@ -36,6 +36,7 @@ from troth.receipts.verify import examine
 from troth.receipts.writing import build_receipt, self_pin
 from troth.stores.durable import read_regular, replace_whole
 from troth.stores.keys import private_folder, state_folder
+from troth.stores.lock import exclusive
 
 CODES: Final[dict[str, str]] = {
     "E_HOOK_INPUT": "What the hook was given is not what the agent's tool sends; nothing was judged.",
@@ -52,6 +53,9 @@ PRODUCER: Final = "troth-hook"
 
 MOST_OUTPUT: Final = 3000
 """Characters told of what a failing command printed."""
+
+LOCK_SECONDS: Final = 20.0
+"""How long one hook waits for another to have written down what it found."""
 
 STATE_LIMIT: Final = 1 << 26
 STATE_VERSION: Final = "troth-hook-state/v1"
@@ -193,14 +197,35 @@ def _graded(
 
 
 def protected_now(bound: Bound) -> tuple[str, ...]:
-    """Return the protected paths that are not as they were sealed, as names.
+    """Return the protected paths that are not as they were sealed; nothing else of the workspace is read.
 
     Raises:
         Refused: ``E_HOOK_CONTRACT``; a code of the tree.
     """
     _, entries = bound.read()
-    final = snapshot(bound.root)
-    return tuple(entry.path for entry in unmet_entries(entries, final.files, final.symlinks))
+    files: dict[str, str] = {}
+    links: set[str] = set()
+    for entry in entries:
+        _read_beneath(bound.root, entry.path, files, links)
+    return tuple(entry.path for entry in unmet_entries(entries, files, links))
+
+
+def _read_beneath(root: Path, name: str, files: dict[str, str], links: set[str]) -> None:
+    """Add the digests of a path and what lies beneath it, as a snapshot of the whole would have them: by no link."""
+    path = root / name
+    if any((root / part).is_symlink() for part in Path(name).parents):
+        return
+    if path.is_symlink():
+        links.add(name)
+    elif path.is_dir():
+        beneath = snapshot(path, outside=frozenset())
+        files.update({f"{name}/{inner}": digest for inner, digest in beneath.files.items()})
+    elif path.is_file():
+        try:
+            with path.open("rb") as file:
+                files[name] = hashlib.file_digest(file, "sha256").hexdigest()
+        except OSError:
+            return  # what cannot be read is not what was sealed
 
 
 # What is remembered --------------------------------------------------------------------------------------------------
@@ -268,12 +293,12 @@ class Memory:
         """Keep a judgement as the last one, and return the folder of its records.
 
         What stood there before is taken away first: were we ended in between, nothing would be known.
+
+        Raises:
+            Busy: another hook of the workspace is at it for too long.
+            OSError: it cannot be written.
         """
         last, member = self.folder / "last.json", self.folder / "last"
-        last.unlink(missing_ok=True)
-        private_folder(member)
-        for name, data in judged.files.items():
-            replace_whole(member / name, data, 0o600)
         value = {
             "schema_version": STATE_VERSION,
             "source": source,
@@ -282,7 +307,12 @@ class Memory:
             "done": dict(judged.done),
             "sentence": judged.sentence,
         }
-        replace_whole(last, record_bytes(value), 0o600)
+        with exclusive(self.folder / ".lock", LOCK_SECONDS):
+            last.unlink(missing_ok=True)
+            private_folder(member)
+            for name, data in judged.files.items():
+                replace_whole(member / name, data, 0o600)
+            replace_whole(last, record_bytes(value), 0o600)
         return member
 
     def forget_last(self) -> None:
@@ -320,13 +350,13 @@ def standing_decision(root: Path) -> dict[str, Any]:
 # Changes that no event names -----------------------------------------------------------------------------------------
 
 
-def unnamed_changes(root: Path, state: Session) -> tuple[str, ...]:
-    """Return the paths that changed since the session began and that no event of the agent's tool named.
+def unnamed_changes(judged: Judged, state: Session) -> tuple[str, ...]:
+    """Return the paths that changed between a session's begin and a judgement and that no event named.
 
     What a shell command wrote is among them: events name the command, not its files.
     """
     if state.baseline is None:
         return ()
-    now = snapshot(root).files
+    now = json.loads(judged.files["tree.json"])["files"]
     changed = {name for name in state.baseline.keys() | now.keys() if state.baseline.get(name) != now.get(name)}
     return tuple(sorted(changed - set(state.named)))

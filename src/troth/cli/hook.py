@@ -200,7 +200,7 @@ def claude_run(**bound: str | None) -> int:
     try:
         event = read_event(sys.stdin.buffer.read(MAX_INPUT + 1))
         said = answer(event, _bound(**bound))
-    except TrothError as fault:
+    except (TrothError, OSError) as fault:
         note(failed(fault))
         return FAILED
     if said is not None:
@@ -275,7 +275,7 @@ def codex_run(words: tuple[str, ...], **bound: str | None) -> int:
         if not words:
             raise Refused("E_HOOK_INPUT", "no notification was given")
         judged = notified(words[-1], _bound(**bound))
-    except TrothError as fault:
+    except (TrothError, OSError) as fault:
         note(f"troth: nothing was judged, so nothing counts as done: {printable(str(fault), 2000)}")
         return FAILED
     if judged is not None:

@@ -1,4 +1,4 @@
-"""``troth key``: the keys that sign checkpoints, kept outside every workspace."""
+"""``troth key``: the keys that sign checkpoints and receipts, kept outside every workspace."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 @click.group("key", epilog="Example: troth key new example.com/my-ledger")
 def key_cmd() -> None:
-    """Make and show the keys that sign checkpoints.
+    """Make and show the keys that sign checkpoints and receipts.
 
     They lie in your configuration folder, outside every workspace, where an observed agent does not reach them.
     """
@@ -35,7 +35,11 @@ def _as_json(key: VerifierKey, path: Path) -> dict[str, Any]:
     "Example: troth key new example.com/auditor --witness",
 )
 @click.argument("name")
-@click.option("--witness", is_flag=True, help="A key that cosigns other people's checkpoints, with the time.")
+@click.option(
+    "--witness",
+    is_flag=True,
+    help="A witness's key: it cosigns checkpoints, with the time, and signs receipts as a witness.",
+)
 @click.option("--out", "-o", type=click.Path(path_type=Path), metavar="FILE", help="Write the private key there.")
 @json_option
 def new_cmd(name: str, witness: bool, out: Path | None, as_json: bool) -> int:

@@ -50,7 +50,7 @@ COMMANDS: Final[dict[str, tuple[str, str]]] = {
     "deal": ("troth.cli.deal", "Check and show simulated deals (experimental, non-transfer)."),
     "review": ("troth.cli.review", "Have work reviewed, check each finding, decide what is left."),
     "checkpoint": ("troth.cli.checkpoint", "Sign, cosign and prove what a ledger is."),
-    "key": ("troth.cli.key", "Make and show the keys that sign checkpoints."),
+    "key": ("troth.cli.key", "Make and show the keys that sign checkpoints and receipts."),
     "demo": ("troth.cli.demo", "Watch honest and dishonest agents being held to their word."),
     "doctor": ("troth.cli.doctor", "Tell what this machine lacks, and the command that mends it."),
     "help": ("troth.cli.helptext", "Explain codes and commands."),

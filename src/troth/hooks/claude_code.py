@@ -148,7 +148,7 @@ def _stopped(event: Event, bound: Bound, memory: Memory) -> dict[str, Any] | Non
     # A chain of stops begins where the tool says that no hook has sent the agent back yet.
     replans = state.replans if event.again else 0
     judged = judge(bound, run=f"hook_{event.session[:80]}", agent=AGENT, replans=replans)
-    unnamed = unnamed_changes(bound.root, state)
+    unnamed = unnamed_changes(judged, state)
     counted = replace(state, replans=replans + 1 if judged.stop.action == "replan" else 0)
     try:
         memory.keep(event.session, counted)
@@ -178,6 +178,6 @@ def _worded(judged: Judged, unnamed: tuple[str, ...], state: Session, folder: Pa
     return {"systemMessage": f"{text}\nNot established as done: a person has to look.{limited}"}
 
 
-def failed(fault: TrothError) -> str:
+def failed(fault: TrothError | OSError) -> str:
     """Return what the person is shown when nothing could be judged."""
     return f"troth: nothing was judged, so nothing counts as done: {printable(str(fault), 2000)}"
