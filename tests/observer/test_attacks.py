@@ -10,6 +10,7 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+import inotify_simple
 import orjson
 import pytest
 
@@ -54,6 +55,7 @@ def attack(place: Path, prefix: list[str], owner: int) -> str:
     library = place / "library"
     shutil.copytree(Path(troth.__file__).parent, library / "troth", ignore=shutil.ignore_patterns("__pycache__"))
     shutil.copytree(Path(orjson.__file__).parent, library / "orjson", ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copy(inotify_simple.__file__, library)
     if owner:
         for folder, _, names in os.walk(place):
             for path in (folder, *(os.path.join(folder, name) for name in names)):

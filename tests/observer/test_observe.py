@@ -10,6 +10,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -220,8 +221,9 @@ def test_a_tracer_that_is_killed_ends_the_sandbox_and_lowers_coverage(watch: Wat
 
     original = module.launch
 
-    def launch_and_shoot(*args: object, **options: object) -> object:
+    def launch_and_shoot(*args: object, on_start: Callable[[int], None], **options: object) -> object:
         def shoot(pid: int) -> None:
+            on_start(pid)
             child = os.fork()
             if child == 0:
                 try:

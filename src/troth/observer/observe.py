@@ -35,6 +35,7 @@ from troth.observer.sandbox import (
 )
 from troth.observer.syscalls import strace_argv, strace_version, trace_expression
 from troth.observer.tree import Snapshot, copy_tree, links_outside, snapshot, tarball_digest
+from troth.observer.watching import TreeWatch, watching
 
 DEFAULT_TIMEOUT: Final = 3600.0
 """Seconds a run may take unless told otherwise (ledger spec §16)."""
@@ -222,8 +223,15 @@ def observe(
     Raises:
         Refused: the workspace is unfit or too large, a program is missing, the sandbox or the agent did not start.
     """
+    check_workspace(request.workspace)
+    with watching(request.workspace) as watch:
+        return _observed(request, watch, clock, tell, warn)
+
+
+def _observed(
+    request: Request, watch: TreeWatch, clock: Clock, tell: Callable[[str], None], warn: Callable[[str], None]
+) -> Observed:
     workspace = request.workspace
-    check_workspace(workspace)
     versions = (bwrap_version(), strace_version())
     tell("reading the workspace")
     before = snapshot(workspace, before=request.known)
@@ -246,7 +254,7 @@ def observe(
     started = clock()
     launched = launch(
         spec, request.argv, trace_file=trace_file, transcript=transcript, timeout=request.timeout,
-        terminal=request.terminal, show=request.show,
+        terminal=request.terminal, show=request.show, on_start=lambda _: watch.follow(),
     )  # fmt: skip
     ended = started + timedelta(seconds=launched.seconds)
     if not launched.started_child:
@@ -255,6 +263,7 @@ def observe(
             "E_SANDBOX_FAILED", f"the sandbox did not start: {words or 'no reason given'}",
             remedy="Run: troth doctor", place=Place(str(workspace)),
         )  # fmt: skip
+    seen = watch.finish()
     tell("reading the trace")
     after = snapshot(workspace, before=before)
     report = read_trace(
@@ -271,13 +280,15 @@ def observe(
     source = claims_inside if request.claims_file is None else request.claims_file
     claims = _claims_of(source)
     origin = rec.Origin(request.claim_id, request.invocation_id, started, rec.interval_end(started, ended))
+    by_one = rec.seen_by_one(before, after, report, seen)
     join = rec.unattributed(before, after, report, request.protects)
+    join = tuple(dict.fromkeys((*join, *by_one[0])))
     search = Search(spec.secrets)
     search.look("launch.json", [("agent_argv", request.argv)])
     search.look("observation.json", vectors_of(report))
     search.look("claims.json", [(entry["id"], entry["argv"]) for entry in claims.entries])
     agent_argv, container_argv = tuple(request.argv), launched.container_argv
-    faults = rec.coverage_faults(report, join, after)
+    faults = rec.coverage_faults(report, join, after, seen)
     if search.sentence is not None:
         if request.redact:
             report, claims = cut_report(report, search), cut_claims(claims, search)
@@ -313,6 +324,8 @@ def observe(
         report=report,
         tree=after,
         join=join,
+        seen=seen,
+        by_one=by_one,
         coverage="incomplete" if faults else "complete",
         container_exit=launched.exit,
         timed_out=launched.timed_out,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -15,6 +15,7 @@ from troth.core.instants import format_instant
 from troth.observer.claims import Claims
 from troth.observer.events import TraceReport
 from troth.observer.tree import Snapshot
+from troth.observer.watching import NOTHING_SEEN, Seen
 from troth.receipts.records import MUTATIONS
 
 PRODUCER: Final = "troth-observer"
@@ -70,10 +71,7 @@ def unattributed(
     A protected file whose change time moved is among them even when its bytes are the old ones: a change that was
     taken back leaves that time, which no program in the sandbox can set.
     """
-    touched: set[str] = set()
-    for event in report.events:
-        if event.type in MUTATIONS:
-            touched.update(name for name in (event.path, event.target) if name is not None)
+    touched = _touched(report)
     changed = {
         path for path in before.files.keys() | after.files.keys() if before.files.get(path) != after.files.get(path)
     }
@@ -83,6 +81,61 @@ def unattributed(
     changed |= {path for path in _moved(before, after) if protects(path) and not _only_renamed(path, before, report)}
     shut = tuple(path + "/" for path in after.unreadable)  # told as such; what is in there is not known to have changed
     return _bounded(sorted(path for path in changed - touched if not path.startswith(shut)))
+
+
+def _touched(report: TraceReport) -> set[str]:
+    return {
+        name
+        for event in report.events
+        if event.type in MUTATIONS
+        for name in (event.path, event.target)
+        if name is not None
+    }
+
+
+def seen_by_one(
+    before: Snapshot, after: Snapshot, report: TraceReport, seen: Seen
+) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Return the changes that only the second sensor saw, and those that only the trace saw (the join).
+
+    The first are changes which the trace does not explain, whoever made them. The second are no fault: a
+    mapping is written, and a folder younger than its watch is filled, where only the trace sees it. Where the trace
+    itself could not put everything down, nothing is compared.
+    """
+    if report.truncated_after is not None:
+        return (), ()
+    touched = _touched(report)
+    pipes = {*before.special, *after.special}  # a write into a pipe changes no file
+    changed = {name for name in seen.changed if _is_utf8(name)}
+    unknown = [] if report.names_not_utf8 else [_escaped(name) for name in seen.changed - changed]
+    moved = {name for event in report.events if event.type == "rename" for name in (event.path, event.target)}
+    unseen = {
+        name
+        for event in report.events
+        if event.type in MUTATIONS and event.type != "chmod"
+        for name in (event.path, event.target if event.type == "rename" else None)
+        if name is not None and name not in changed and not _beneath_one_of(name, moved)
+    }
+    if seen.overflow or seen.failures:
+        unseen = set()
+    return _bounded(sorted([*(changed - touched - pipes), *unknown])), _bounded(sorted(unseen))
+
+
+def _is_utf8(name: str) -> bool:
+    try:
+        name.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def _escaped(name: str) -> str:
+    return name.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
+
+
+def _beneath_one_of(name: str, folders: Collection[str | None]) -> bool:
+    parts = name.split("/")
+    return any("/".join(parts[:count]) in folders for count in range(1, len(parts)))
 
 
 def _bounded(names: Sequence[str]) -> tuple[str, ...]:
@@ -109,7 +162,9 @@ def _only_renamed(path: str, before: Snapshot, report: TraceReport) -> bool:
     return bool(types) and types <= {"rename", "link", "unlink"}
 
 
-def coverage_faults(report: TraceReport, join: Sequence[str], after: Snapshot) -> tuple[str, ...]:
+def coverage_faults(
+    report: TraceReport, join: Sequence[str], after: Snapshot, seen: Seen = NOTHING_SEEN
+) -> tuple[str, ...]:
     """Return, as sentences, every reason why the observation is not complete (done records §13.3)."""
     found: list[str] = []
     if report.tracer != "complete":
@@ -126,6 +181,10 @@ def coverage_faults(report: TraceReport, join: Sequence[str], after: Snapshot) -
         found.append(
             f"a change that the trace does not explain: {join[0]}" + (f" and {len(join) - 1} more" if join[1:] else "")
         )
+    if seen.overflow:
+        found.append("the kernel's queue of changes ran over, so that the order of changes is not known")
+    if seen.failures:
+        found.append(f"a folder that could not be watched: {seen.failures[0]}")
     if report.names_not_utf8 or after.not_utf8:
         found.append(f"a name that is not UTF-8: {(*report.names_not_utf8, *after.not_utf8)[0]}")
     if after.unreadable:
@@ -254,6 +313,8 @@ def launch_receipt_record(
     report: TraceReport,
     tree: Snapshot,
     join: Sequence[str],
+    seen: Seen,
+    by_one: tuple[Sequence[str], Sequence[str]],
     coverage: str,
     container_exit: int | None,
     timed_out: bool,
@@ -270,7 +331,7 @@ def launch_receipt_record(
             "witnessScope": "PEER",
             "launch_sha256": sha256_hex(records["launch.json"]),
             "trace_expression": facts.trace_expression,
-            "watch_list": [],
+            "watch_list": [facts.container_workspace],
             "start_tarball_sha256": facts.start_tarball_sha256,
             "tree_sha256": sha256_hex(records["tree.json"]),
             "coverage": coverage,
@@ -282,7 +343,12 @@ def launch_receipt_record(
             "observation_sha256": sha256_hex(records["observation.json"]),
             "capability_sha256": sha256_hex(records["capability.json"]),
             "sensors": {
-                "s1_inotify": {"used": False},
+                "s1_inotify": {
+                    "watches": seen.watches,
+                    "events": seen.events,
+                    "overflow": seen.overflow,
+                    "watch_failures": list(seen.failures),
+                },
                 "s2_strace": {
                     "tracer": report.tracer,
                     "escapes": list(report.escapes),
@@ -298,7 +364,11 @@ def launch_receipt_record(
                     "symlinks": [{"path": path, "text": text} for path, text in tree.symlinks.items()],
                     "special": _bounded([*tree.special, *tree.not_utf8, *tree.unreadable]),
                 },
-                "join": {"unattributed": list(join)},
+                "join": {
+                    "unattributed": list(join),
+                    "only_inotify": list(by_one[0]),
+                    "only_trace": list(by_one[1]),
+                },
                 "external_effects": [effect.as_json() for effect in report.effects],
             },
             "doesNotAssert": list(NOT_ASSERTED),
