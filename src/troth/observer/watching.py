@@ -79,7 +79,7 @@ class TreeWatch:
 
     def __init__(self, root: Path) -> None:
         # The library has no type hints, and is loaded only where a run is observed.
-        import inotify_simple  # type: ignore[import-untyped]
+        import inotify_simple  # type: ignore[import-untyped]  # the library has no type hints
 
         self._root = str(root)
         self._folders: dict[int, str] = {}
