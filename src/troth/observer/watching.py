@@ -78,8 +78,7 @@ class TreeWatch:
     """
 
     def __init__(self, root: Path) -> None:
-        # The library has no type hints, and is loaded only where a run is observed.
-        import inotify_simple  # type: ignore[import-untyped]  # the library has no type hints
+        import inotify_simple  # type: ignore[import-untyped]  # ships no types
 
         self._root = str(root)
         self._folders: dict[int, str] = {}
