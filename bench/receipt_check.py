@@ -77,7 +77,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folder", nargs="*", type=Path, help="by default the published members beside the project")
     parser.add_argument("--rounds", type=int, default=9, help="passes of each, interleaved (default 9)")
-    parser.add_argument("--repeat", type=int, default=100, help="times each folder is taken in a pass (default 100)")
+    parser.add_argument("--repeat", type=int, default=50, help="times each folder is taken in a pass (default 50)")
     arguments = parser.parse_args()
     shared = Path(os.environ.get("TROTH_SHARED", Path(__file__).resolve().parents[2] / "shared"))
     folders = members(arguments.folder or [shared / "conformance" / "receipts"]) * arguments.repeat

@@ -17,6 +17,7 @@ from support.receipt_members import Draft, event
 from support.shared import conformance, needs_shared
 from troth.airlock import fleets
 from troth.airlock.fleets import Row, check_all, check_one
+from troth.receipts.member import MAX_BYTES
 from troth.receipts.verify import check_member, headline, standing
 from troth.stores.corpora import find_members
 from troth.stores.members import FolderMember
@@ -127,6 +128,30 @@ def test_a_missing_folder_and_a_fault_of_ours_are_rows(tmp_path: Path, monkeypat
     monkeypatch.setattr(fleets, "examine", examine)
     row = check_one(good, None)
     assert (row.reason, row.exit_status) == ("E_DEFECT", 70)
+
+
+def test_files_that_are_none_stop_nothing(tmp_path: Path) -> None:
+    def with_receipt(name: str) -> Path:
+        return Path(laid(tmp_path / name, {**sealed(), "receipt.json": b""})) / "receipt.json"
+
+    pipe, folder, loop, large, deep, wide = map(with_receipt, ("1pipe", "2dir", "3loop", "4large", "5deep", "6wide"))
+    for path in (pipe, folder, loop):
+        path.unlink()
+    os.mkfifo(pipe)
+    folder.mkdir()
+    loop.symlink_to(loop)
+    with large.open("wb") as file:
+        file.truncate(MAX_BYTES + 1)
+    deep.write_bytes(b"[" * 200_000 + b"]" * 200_000)
+    wide.write_bytes(b"[" + b"9" * 100_000 + b"]")
+    laid(tmp_path / "7good", sealed())
+    members = find_members([str(tmp_path)]).members
+    assert [Path(member).name for member in members] == ["1pipe", "2dir", "3loop", "4large", "5deep", "6wide", "7good"]
+    assert [row.reason for row in check_all(members * 6, None, 2)] == [
+        *["member_unreadable"] * 4,
+        *["receipt_json_invalid"] * 2,
+        "done_checks_supported",
+    ] * 6
 
 
 # --- folders that change ---
