@@ -146,3 +146,26 @@ def test_a_cell_is_one_code_span(text: str) -> None:
     assert not re.search(r"(?<!\\)\|", cell)
     assert len(summary([{"member": text, "decision": "none", "reason": text, "action": "failed"}]).splitlines()) == 7
     assert "::" not in log_line("::x ::: y")
+
+
+@pytest.mark.slow
+def test_both_steps_in_an_environment_of_their_own(place: Path) -> None:
+    runner = place.parent / "runner"
+    runner.mkdir()
+    (step,) = (step for step in ACTION["runs"]["steps"] if "TROTH_PYTHON" in step["env"])
+    own = {"TROTH_ACTION": str(ROOT), "TROTH_PYTHON": sys.executable, "RUNNER_TEMP": str(runner)}
+    done = subprocess.run(
+        ["bash", "--noprofile", "--norc", "-eo", "pipefail", "-c", step["run"]],
+        cwd=place,
+        env={**{k: v for k, v in os.environ.items() if k != "PYTHONPATH"}, **own},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if done.returncode != 0 and "HASHES" not in done.stderr.upper():
+        pytest.skip(f"no package index can be reached: {done.stderr[-300:]}")
+    assert done.returncode == 0, done.stderr
+    laid(place / ".mentu" / "runs" / "run_a", sealed())
+    status, log, told, outputs = act(place)
+    assert (status, outputs["decision"]) == (0, "continue"), log
+    assert "supported" in told

@@ -251,6 +251,34 @@ def test_a_broken_or_linked_settings_file(project: Project, tmp_path: Path) -> N
     assert kept.read_text() == "{}\n"
 
 
+def test_links_hide_no_change(hooked: Hooked, tmp_path: Path) -> None:
+    """A protected file or folder that is reached through a link is not what was sealed, whatever the link shows."""
+    asked = {"stop_hook_active": False}
+    root = hooked.project.root
+    assert hooked.event("SubagentStop", **asked).out == ""
+    kept = tmp_path / "kept"
+    shutil.copytree(root / "tests", kept)
+    (root / "tests" / "test_app.py").unlink()
+    (root / "tests" / "test_app.py").symlink_to(kept / "test_app.py")
+    assert hooked.event("SubagentStop", **asked).json["decision"] == "block"
+    shutil.rmtree(root / "tests")
+    (root / "tests").symlink_to(kept)
+    assert hooked.event("SubagentStop", **asked).json["decision"] == "block"
+    (root / "tests").unlink()
+    shutil.copytree(kept, root / "tests")
+    assert hooked.event("SubagentStop", **asked).out == ""
+
+
+def test_odd_names_are_no_fault(hooked: Hooked) -> None:
+    root = hooked.project.root
+    for path in ("\ud800", f"{root}/\ud800.py", f"{root}/a\0b", f"{root}/../x", "", f"{root}/ok.py"):
+        answer = hooked.event("PostToolUse", tool_name="Write", tool_input={"file_path": path}, tool_response={})
+        assert (answer.exit, answer.out, answer.err) == (0, "", "")
+    (state,) = Path(hooked.env["XDG_STATE_HOME"]).glob("troth/hooks/*/session-*.json")
+    assert json.loads(state.read_bytes())["named"] == ["ok.py"]
+    assert hooked.event("PostToolUse", cwd="/a\0b").exit == 1
+
+
 # --- Codex ---
 
 

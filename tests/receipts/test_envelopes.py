@@ -213,6 +213,19 @@ def test_a_signature_of_another_length_is_no_signature() -> None:
             opened(Envelope(PAYLOAD, PAYLOAD_TYPE, (EnvelopeSignature(keyid_of(ALICE.verifier), sig),)), asks(ALICE))
 
 
+def test_a_stranger_cannot_make_a_reader_work_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
+    strangers = [EnvelopeSignature(f"s{number}", bytes([number]) * 64) for number in range(40)]
+    envelope = signed(PAYLOAD, [ALICE], present=strangers)
+    assert opened(envelope, asks(ALICE, BOB))[1].unknown == 40
+    monkeypatch.setattr("troth.receipts.envelopes.MAX_WORK", 40 * len(signing_bytes(envelope)))
+    with pytest.raises(Refused) as fault:
+        opened(envelope, asks(ALICE, BOB))
+    assert code(fault) == "E_ENVELOPE_MALFORMED"
+    # One that says the same thing often, and names its key, costs one try.
+    again = Envelope(PAYLOAD, PAYLOAD_TYPE, signed(PAYLOAD, [ALICE]).signatures * 60)
+    assert opened(again, asks(ALICE, BOB))[0] == PAYLOAD
+
+
 # --- reading ---
 
 GOOD = json.loads(signed(PAYLOAD, [ALICE]).encode())

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -24,6 +25,7 @@ from troth.core.canonical import record_bytes
 from troth.core.digests import sha256_hex
 from troth.core.errors import DoesNotHold, Place, Refused
 from troth.core.instants import Clock, system_clock
+from troth.core.words import printable
 from troth.observer import records as rec
 from troth.observer.grade import GRADE_VERSION, grade
 from troth.observer.grade import PRODUCER as VERIFIER_NAME
@@ -99,6 +101,11 @@ class Judged:
     files: Mapping[str, bytes]
 
 
+def run_name(text: str) -> str:
+    """Return what the records of a judgement call it, from a name that somebody else gave."""
+    return f"hook_{re.sub('[^0-9A-Za-z_-]', '_', text)[:80] or 'turn'}"
+
+
 def judge(bound: Bound, *, run: str, agent: str, replans: int = 0, clock: Clock = system_clock) -> Judged:
     """Judge a workspace as it lies on the disk.
 
@@ -150,7 +157,12 @@ def judge(bound: Bound, *, run: str, agent: str, replans: int = 0, clock: Clock 
     found = examine(MappingMember(files))
     assert found.done is not None
     stop = decide(bound.table, found.done, found.answers, replans=replans)
-    told = (*about_grade(report), *_outputs(report))
+    shown = ", ".join(printable(entry.path, 200) for entry in unmet[:10])
+    told = (
+        *([f"not graded, since what the contract protects is not as it was sealed: {shown}"] if unmet else []),
+        *about_grade(report),
+        *_outputs(report),
+    )
     return Judged(stop, found.done.as_json(), verdict(found), told, final.digest, files)
 
 

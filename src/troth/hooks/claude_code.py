@@ -21,11 +21,12 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
-from troth.airlock.hooking import Bound, Judged, Memory, Session, judge, protected_now, unnamed_changes
+from troth.airlock.hooking import Bound, Judged, Memory, Session, judge, protected_now, run_name, unnamed_changes
 from troth.core.errors import Refused, TrothError
 from troth.core.strictjson import JsonFault, Limits, loads
 from troth.core.words import printable
 from troth.observer.tree import snapshot
+from troth.receipts.kinds import is_path
 
 MAX_INPUT: Final = 1 << 25
 """Longest input read, in bytes: a tool's whole answer can stand in it."""
@@ -71,6 +72,8 @@ def read_event(data: bytes) -> Event:
     if type(again) is not bool:
         raise _bad("stop_hook_active is true or false")
     folder = value.get("cwd")
+    if type(folder) is str and "\0" in folder:
+        raise _bad("cwd is no path")
     return Event(
         value["hook_event_name"],
         value["session_id"],
@@ -126,13 +129,13 @@ def _used(event: Event, bound: Bound, memory: Memory, state: Session) -> dict[st
     named = [*state.named]
     for key in ("file_path", "notebook_path"):
         path = event.tool_input.get(key)
-        if type(path) is str and Path(path).is_relative_to(bound.root) and len(named) < MOST_NAMED:
+        if type(path) is str and is_path(path.lstrip("/")) and Path(path).is_relative_to(bound.root):
             named.append(Path(path).relative_to(bound.root).as_posix())
     unmet = protected_now(bound)
     after = replace(
         state,
         told=unmet,
-        named=tuple(dict.fromkeys(named)),
+        named=tuple(dict.fromkeys(named))[-MOST_NAMED:],
         commands=state.commands + ("command" in event.tool_input),
     )
     if after != state:
@@ -147,7 +150,7 @@ def _stopped(event: Event, bound: Bound, memory: Memory) -> dict[str, Any] | Non
     state = memory.session(event.session)
     # A chain of stops begins where the tool says that no hook has sent the agent back yet.
     replans = state.replans if event.again else 0
-    judged = judge(bound, run=f"hook_{event.session[:80]}", agent=AGENT, replans=replans)
+    judged = judge(bound, run=run_name(event.session), agent=AGENT, replans=replans)
     unnamed = unnamed_changes(judged, state)
     counted = replace(state, replans=replans + 1 if judged.stop.action == "replan" else 0)
     try:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from troth.airlock.hooking import Bound, Judged, Memory, judge
+from troth.airlock.hooking import Bound, Judged, Memory, judge, run_name
 from troth.core.errors import Refused
 from troth.core.strictjson import JsonFault, Limits, loads
 
@@ -36,6 +36,6 @@ def notified(word: str, bound: Bound) -> Judged | None:
     if kind != TURN:
         return None
     turn = value.get("turn-id")
-    judged = judge(bound, run=f"hook_{turn[:80] if type(turn) is str and turn else 'turn'}", agent=AGENT)
+    judged = judge(bound, run=run_name(turn if type(turn) is str else ""), agent=AGENT)
     memory.conclude(judged, "codex")
     return judged

@@ -75,6 +75,9 @@ MAX_TYPE: Final = 256
 SIGNATURE_BYTES: Final = 2048
 """Longest signature kept, in bytes: signatures of other algorithms are read, though not verified here."""
 
+MAX_WORK: Final = 1 << 30
+"""Most bytes hashed over all tries of a signature with a key: some seconds, whoever wrote the envelope."""
+
 _LIMITS: Final = Limits(max_bytes=MAX_ENVELOPE_BYTES, max_depth=16, refuse_overflow=False)
 _ED25519_BYTES: Final = 64
 _TYPE: Final = re.compile(r"[!-~]+\Z")
@@ -231,13 +234,18 @@ def examine_signatures(envelope: Envelope, keys: Iterable[VerifierKey]) -> Signe
     of them, since a key id is a hint.
 
     Raises:
-        Refused: ``E_ENVELOPE_ROLE``; ``E_USAGE`` for more than 256 keys.
+        Refused: ``E_ENVELOPE_ROLE``; ``E_USAGE`` for more than 256 keys; ``E_ENVELOPE_MALFORMED`` for more signatures
+            that name no trusted key than can be tried over a payload of this size.
     """
     from securesystemslib.exceptions import UnverifiedSignatureError, VerificationError
     from securesystemslib.signer import Signature, SSlibKey  # type: ignore[attr-defined]  # its stubs name no exports
 
     trusted = _by_keyid(keys)
     message = signing_bytes(envelope)
+    signatures = dict.fromkeys(envelope.signatures)
+    tries = sum(1 if signature.keyid in trusted else len(trusted) for signature in signatures)
+    if tries * len(message) > MAX_WORK:
+        raise _malformed("too many signatures by unknown keys for a payload of this size")
     made = {
         keyid: SSlibKey(keyid, "ed25519", "ed25519", {"public": key.public.hex()}) for keyid, key in trusted.items()
     }
@@ -254,7 +262,7 @@ def examine_signatures(envelope: Envelope, keys: Iterable[VerifierKey]) -> Signe
     verified: dict[bytes, VerifierKey] = {}
     bad: list[str] = []
     unknown = 0
-    for signature in envelope.signatures:
+    for signature in signatures:
         named = [signature.keyid] if signature.keyid in trusted else list(trusted)
         hit = next((keyid for keyid in named if fits(keyid, signature.sig)), None)
         if hit is not None:
