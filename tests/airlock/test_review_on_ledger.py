@@ -7,6 +7,7 @@ import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import pytest
 
@@ -19,6 +20,7 @@ from troth.airlock.reviewing import finishing, host
 from troth.airlock.reviewing.session import Session
 from troth.airlock.reviews import proven
 from troth.airlock.validating import Airlock, Report
+from troth.airlock.validators import ReviewOutcome, safety
 from troth.backends.protocol import Failure
 from troth.core.canonical import record_bytes
 from troth.core.errors import Refused, TrothError
@@ -95,8 +97,18 @@ def test_whose_review_it_was_is_told(tmp_path: Path, tier: str) -> None:
     store = house(tmp_path)
     session = settled(reviewed(tmp_path, finding(1), independence={"tier": tier, "notices": []}), "resolved")
     (answer,) = asked(store, session.id, session.artifact.digest).results
-    assert answer.result.reason == f"the review memo converged ({tier.replace('_', ' ')})"
+    said = f"{tier.replace('_', ' ')}; answers from a file, read by no model"
+    assert answer.result.reason == f"the review memo converged ({said})"
     assert answer.result.facts["tier"] == tier
+    assert answer.result.facts["scripted"] is True
+
+
+def test_only_answers_from_a_file_are_called_that() -> None:
+    outcome = ReviewOutcome("memo", "0" * 64, "converged", (), "cross_provider")
+    row = {"payload": {"meta": {"review": "memo", "artifact": "0" * 64}}}
+    found = safety(mock.Mock(row=row), mock.Mock(find=mock.Mock(return_value=outcome)))
+    assert (found.result, found.reason) == ("passed", "the review memo converged (cross provider)")
+    assert "scripted" not in found.facts
 
 
 def test_a_decision_of_the_operator_lets_it_close(tmp_path: Path) -> None:

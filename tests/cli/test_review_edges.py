@@ -303,3 +303,34 @@ def test_a_final_state_says_that_it_is_final(tmp_path: Path) -> None:
     told = desk("review", "accept", "F001")
     assert told.exit == 2
     assert "another look is a new review" in told.err
+
+
+def test_answers_from_a_file_are_told_as_that(tmp_path: Path) -> None:
+    desk = Desk(tmp_path, THREE)
+    begun = desk.start(*APPROVE)
+    assert begun.out.count("SCRIPTED: the answers stand in a file.") == 2  # before anything is asked, and with the end
+    assert "SCRIPTED" in desk("review", "report").out
+    assert "Reviewer: " in desk("review", "report").out  # whose words the summary is
+    lone = {"CLAUDE_SURFACE": "chat", "PATH": str(tmp_path)}
+    (desk.work / "own.json").write_text(json.dumps(response(assessment="approve")))
+    desk.env |= lone
+    own = desk("review", "start", "memo.md", "--kind", "decision", "--self-review", "own.json")
+    assert "SELF-REVIEW" in own.out
+    assert "SCRIPTED" not in own.out
+
+
+def test_a_disk_that_is_full_at_the_start_is_told_as_nothing_sent(tmp_path: Path) -> None:
+    desk = Desk(tmp_path, THREE)
+    with mock.patch("troth.stores.reviews.replace_whole", side_effect=OSError(28, "No space left on device")):
+        told = desk.start(*APPROVE)
+    assert told.exit == 2
+    assert "Nothing was sent." in told.err
+    assert "resume" not in told.err
+
+
+def test_show_of_a_runs_name_says_how_a_run_is_shown(tmp_path: Path) -> None:
+    desk = Desk(tmp_path, THREE)
+    assert desk.start(*APPROVE).exit == 3
+    told = desk("review", "show", "memo")
+    assert told.exit == 2
+    assert "troth review next, status or report" in told.err

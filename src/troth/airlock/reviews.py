@@ -153,7 +153,17 @@ class RunFolders:
                 if finding["id"] in states
             ],
             tier=found.session.setup.independence.get("tier"),
+            scripted=_is_scripted(found.session),
         )
+
+
+def _is_scripted(session: Session) -> bool:
+    """Tell whether answers of the review, or of a member that it was merged of, stood in a file."""
+    from troth.airlock.panels import is_parent, members_of
+
+    if is_parent(session.folder):
+        return any(_is_scripted(member) for member in members_of(session))
+    return bool(session.setup.backend["kind"] == "scripted")
 
 
 def _reviews(workspace: Workspace) -> Any:

@@ -125,7 +125,8 @@ class Finding:
 class ReviewOutcome:
     """What a review came to: its id, the digest of the payload it looked at, its outcome, and its findings.
 
-    ``tier`` is how independent of the host the reviewer was, where that is on record.
+    ``tier`` is how independent of the host the reviewer was, where that is on record. ``scripted`` tells that no model
+    was asked: the answers stood in a file.
     """
 
     review: str
@@ -133,6 +134,7 @@ class ReviewOutcome:
     outcome: str
     findings: Sequence[Finding]
     tier: str | None = None
+    scripted: bool = False
 
 
 class ReviewFinder(Protocol):
@@ -159,8 +161,9 @@ def safety(submitted: Submitted, finder: ReviewFinder) -> Result:
     found = finder.find(named, submitted)
     if found is None or found.review != named:
         return Result("safety", "failed", f"no review is on record under the name {short(named)}")
-    facts = {"review": found.review, "artifact": found.artifact, "outcome": found.outcome}
+    facts: dict[str, Any] = {"review": found.review, "artifact": found.artifact, "outcome": found.outcome}
     facts |= {"tier": found.tier} if found.tier is not None else {}
+    facts |= {"scripted": True} if found.scripted else {}
     if found.artifact != artifact:
         return Result("safety", "failed", f"the review {short(named)} is of another revision", facts)
     if found.outcome != "converged":
@@ -170,7 +173,9 @@ def safety(submitted: Submitted, finder: ReviewFinder) -> Result:
         shown = ", ".join(map(short, severe[:5])) + (f" and {len(severe) - 5} more" if len(severe) > 5 else "")
         return Result("safety", "failed", f"severe findings are accepted and not resolved: {shown}", facts)
     # A reviewer that is no independent one is never told as if it were (Impasse spec, §13).
-    whose = f" ({short(found.tier).replace('_', ' ')})" if found.tier is not None else ""
+    told = [short(found.tier).replace("_", " ")] if found.tier is not None else []
+    told += ["answers from a file, read by no model"] if found.scripted else []
+    whose = f" ({'; '.join(told)})" if told else ""
     return Result("safety", "passed", f"the review {short(named)} converged{whose}", facts)
 
 

@@ -203,6 +203,8 @@ def show_cmd(*, file: str, members: tuple[str, ...], as_json: bool) -> int:
         if report.violations:
             raise unfit(report.violations[0])
     except Refused as fault:
+        if fault.code == "E_REVIEW_MISSING" and fault.remedy is None:
+            fault.remedy = "Of a run that is kept here: troth review next, status or report."
         raise _placed(fault, file) from None
     if report.kind == "reconciliation":
         return _show_reconciliation(report.value, as_json=as_json)

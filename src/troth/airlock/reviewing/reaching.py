@@ -25,6 +25,9 @@ from troth.stores.durable import read_regular
 from troth.stores.workspace import absolute
 
 SCRIPTED: Final = "scripted:"
+NO_MODEL: Final = "SCRIPTED: the answers stand in a file. No model reads what is reviewed."
+"""Comes first wherever a scripted reviewer's answers are told."""
+
 SELF: Final = "self"
 """The name under which a host's own review is kept."""
 
@@ -62,7 +65,8 @@ def reach(named: str | None, environment: Mapping[str, str], *, rules: bool = Fa
         raise Refused("E_BACKEND_UNUSABLE", f"the reviewer {backend.name} is not usable: {missing}")
     host = detect(environment)
     tier = tier_of(host, backend.provider)
-    return Reviewer(named, backend, {**host.as_json(), "tier": tier, "notices": list(notices(tier, host))})
+    told = [*([NO_MODEL] if backend.kind == "scripted" else []), *notices(tier, host)]
+    return Reviewer(named, backend, {**host.as_json(), "tier": tier, "notices": told})
 
 
 def _chosen(environment: Mapping[str, str]) -> str:

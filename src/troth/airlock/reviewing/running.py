@@ -130,7 +130,9 @@ def set_up(reviews: Reviews, wanted: Wanted, clock: Clock = system_clock) -> Ses
         folder.write_json(MANIFEST, wanted.manifest)
         folder.write_json(RUN, setup.as_json())
         return Session(folder, clock)
-    except BaseException:
+    except BaseException as fault:
+        if isinstance(fault, Refused) and fault.code == "E_WRITE_FAILED":
+            fault.remedy = "Nothing was sent. Make room or mend the disk, then begin again."
         with suppress(Refused):  # what cannot be removed either is told by `troth review list`
             reviews.forget(folder)
         raise

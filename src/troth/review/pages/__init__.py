@@ -73,7 +73,7 @@ def markdown(report: Report) -> str:
     parts = [f"# {escaped(report.title)}", f"**{report.outcome}** {escaped(report.says)}"]
     parts.append("\n".join(f"- {name}: {escaped(text)}" for name, text in report.head))
     parts += [f"> {escaped(text)}" for text in report.notices]
-    parts.append(escaped(report.summary))
+    parts.append(f"Reviewer: {escaped(report.summary)}")
     rows = report.tally.rows()
     if report.members:
         parts.append("## Members")
