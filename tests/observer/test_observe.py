@@ -99,7 +99,7 @@ def test_claims_are_read_from_the_file_named_in_the_environment(watch: Watch) ->
         "f.write('no claim at all\\n')"
     )
     assert seen.claims["claims"] == [{"id": "c1", "argv": ["make", "test"], "exit": 0}]
-    assert [line for line, _ in seen.observed.claims.refused] == [3]
+    assert [line for line, _ in seen.observed.gathered.claims.refused] == [3]
     assert seen.effects == []
 
 

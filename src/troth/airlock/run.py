@@ -71,6 +71,7 @@ class RunOptions:
     allow_write: tuple[str, ...] = ()
     env: tuple[str, ...] = ()
     claims_file: str | None = None
+    transcripts: tuple[str, ...] = ()
     repeats: int = 1
     with_launch: bool = False
     submit_anyway: bool = False
@@ -402,6 +403,7 @@ def _request(bench: _Bench, state: RunState) -> Request:
         allow_write=tuple(map(Path, options.allow_write)),
         env=options.env,
         claims_file=Path(options.claims_file) if options.claims_file else None,
+        transcripts=options.transcripts,
         show=bench.show,
         redact=options.redact,
         keep_trace=options.keep_trace,
@@ -435,8 +437,9 @@ def _from_start(bench: _Bench, state: RunState, ready: _Ready) -> Outcome:
         "timeout": request.timeout,
         "scope": observed.origin.scope,
         "coverage_faults": list(observed.coverage_faults),
-        "claims": len(observed.claims.entries),
-        "claim_lines_refused": [list(item) for item in observed.claims.refused[:20]],
+        "claims": len(observed.gathered.claims.entries),
+        "claim_lines_refused": [list(item) for item in observed.gathered.claims.refused[:20]],
+        "claim_notes": list(observed.gathered.notes[:20]),
         "refused": len(observed.report.refused),
         "secrets": observed.secrets,
     }

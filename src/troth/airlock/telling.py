@@ -87,6 +87,7 @@ def _about_agent(measured: Mapping[str, Any]) -> list[str]:
     secrets = measured.get("secrets") or {}
     if secrets.get("sentence") and not secrets["cut"]:
         lines.append(f"{printable(secrets['sentence'], 400)}: in the records too, since --redact was not given")
+    lines += [printable(str(note), 300) for note in measured.get("claim_notes", ())]
     lines += [f"not seen whole: {printable(str(fault), 300)}" for fault in measured.get("coverage_faults", ())]
     return lines
 

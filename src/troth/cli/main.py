@@ -43,6 +43,7 @@ COMMANDS: Final[dict[str, tuple[str, str]]] = {
     "okf": ("troth.cli.okf", "Read, check, write and ingest knowledge bundles."),
     "run": ("troth.cli.run", "Run an agent under observation and write its receipt."),
     "runs": ("troth.cli.run", "List runs and what became of them."),
+    "claims": ("troth.cli.claims", "Show what a transcript claims, and how it was matched."),
     "grade": ("troth.cli.grade", "Run a contract's acceptance commands on a tree."),
     "contract": ("troth.cli.contract", "Seal, check and show contracts."),
     "receipt": ("troth.cli.receipt", "Check and verify done receipts."),

@@ -59,6 +59,9 @@ def _contract_file(named: Path) -> Path:
     "--claims", "claims", type=click.Path(path_type=Path, dir_okay=False), help="A claims file kept by the harness."
 )
 @click.option(
+    "--transcript", "transcripts", multiple=True, metavar="FORMAT:PATH", help="What the agent says it ran; or `auto`."
+)
+@click.option(
     "--repeats",
     type=click.IntRange(1, 20),
     default=1,
@@ -133,6 +136,7 @@ def run_cmd(  # noqa: PLR0917 - click calls it by name
             allow_write=tuple(map(str, options["allow_write"])),
             env=options["env"],
             claims_file=str(options["claims"].absolute()) if options["claims"] else None,
+            transcripts=tuple(map(_absolute, options["transcripts"])),
             repeats=options["repeats"],
             with_launch=options["with_launch"],
             submit_anyway=options["submit_anyway"],
@@ -146,6 +150,12 @@ def run_cmd(  # noqa: PLR0917 - click calls it by name
         warn=warn,
     )
     return _answer(outcome, as_json)
+
+
+def _absolute(source: str) -> str:
+    """Return a transcript's name with its path made absolute, as the run may be taken up from elsewhere."""
+    form, colon, path = source.partition(":")
+    return source if not path or path == "-" or path.startswith("~/") else f"{form}{colon}{Path(path).absolute()}"
 
 
 def _workspace(where: str | None) -> Workspace:

@@ -18,6 +18,7 @@ from dataclasses import dataclass, field, replace
 from itertools import islice
 from typing import Any, Final
 
+from troth.core.canonical import string_size
 from troth.observer.checkers import check_kind
 from troth.observer.runners import unwrapped
 from troth.observer.shelltext import Named, Shells, evaluated, fit, literal, read_text
@@ -43,6 +44,7 @@ LEFT_OUT: Final[Mapping[str, str]] = {
     "builtin": "the text starts no program, so that there is none to observe",
     "of_its_time": "it ran as it was said, and the agent went on to edit",
     "superseded": "a later claim has the same words",
+    "beyond": "beyond what a record can hold",
 }
 """Why something that was said stands in no record."""
 
@@ -52,6 +54,9 @@ MAX_SPELLINGS: Final = 2_000
 MAX_RECORD_BYTES: Final = 8 << 20
 """Bytes of words that the record takes; what is beyond them is told."""
 
+MAX_SHOWN: Final = 2_000
+"""Characters of a word that the report shows."""
+
 _KILLED: Final = frozenset({124, 130, 137, 143})
 """Exits with which tools and `timeout` end what takes too long: of the programs inside they say nothing."""
 
@@ -59,6 +64,10 @@ _NOT_STARTED: Final = frozenset({126, 127})
 
 _PYTHON: Final = re.compile(r"python(\d+(\.\d+)*)?\Z")
 _BIN: Final = frozenset({"bin", "sbin", ".bin", "shims", "Scripts"})
+
+
+def _shown(text: str) -> str:
+    return text if len(text) <= MAX_SHOWN else text[: MAX_SHOWN - 1] + "…"
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,9 +98,11 @@ class Matched:
 
     def as_json(self) -> dict[str, Any]:
         """Return what the report holds of it."""
-        said: dict[str, Any] = (
-            {"text": self.said.text} if self.said.text is not None else {"argv": list(self.said.argv or ())}
-        )
+        said: dict[str, Any] = {}
+        if self.said.text is not None:
+            said["text"] = _shown(self.said.text)
+        else:
+            said["argv"] = [_shown(word) for word in (self.said.argv or ())[:MAX_SHOWN]]
         if self.said.exit is not None:
             said["exit"] = self.said.exit
         value: dict[str, Any] = {
@@ -99,8 +110,8 @@ class Matched:
             "line": self.said.line,
             "kind": "call" if self.said.call else "statement",
             "said": said,
-            "claimed": self.claimed,
-            "argv": list(self.argv),
+            "claimed": _shown(self.claimed),
+            "argv": [_shown(word) for word in self.argv[:MAX_SHOWN]],
             "matched_by": self.rule,
             "because": RULES[self.rule] if self.rule else "nothing that was observed fits it; it stays as said",
         }
@@ -341,7 +352,7 @@ def match(sources: Sequence[Sequence[Said]], events: Iterable[Record]) -> list[M
     if all(said.time for _, said in order):
         order.sort(key=lambda item: item[1].time)
     matches = [result for number, said in order for result in matching.of(number, said)]
-    return _numbered(_held(matches, seen))
+    return _numbered(_within(_held(matches, seen)))
 
 
 def _held(matches: list[Matched], seen: Seen) -> list[Matched]:
@@ -363,6 +374,17 @@ def _held(matches: list[Matched], seen: Seen) -> list[Matched]:
             kinds.add(kind)
         held.append(entry)
     return held[::-1]
+
+
+def _within(matches: list[Matched]) -> list[Matched]:
+    """Leave out what no record has room for."""
+    room = MAX_RECORD_BYTES
+    kept = []
+    for entry in matches:
+        if entry.left_out is None:
+            room -= sum(string_size(word) + 1 for word in entry.argv) + 60
+        kept.append(replace(entry, left_out="beyond") if entry.left_out is None and room < 0 else entry)
+    return kept
 
 
 def _borne_out(entry: Matched, seen: Seen) -> bool:

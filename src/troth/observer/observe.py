@@ -13,6 +13,7 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any, Final
 
+from troth.core.canonical import record_bytes
 from troth.core.errors import Place, Refused
 from troth.core.instants import Clock, system_clock
 from troth.observer import records as rec
@@ -33,6 +34,7 @@ from troth.observer.sandbox import (
     root_digest,
     toolchain,
 )
+from troth.observer.sources import REPORT, Gathered, Places, gather, parse_source
 from troth.observer.syscalls import strace_argv, strace_version, trace_expression
 from troth.observer.tree import Snapshot, copy_tree, links_outside, snapshot, tarball_digest
 from troth.observer.watching import TreeWatch, watching
@@ -60,6 +62,7 @@ class Request:
         allow_write: further host paths the agent may write.
         env: names of variables handed on to the agent; values stand in no record.
         claims_file: a claims file kept by a harness outside the sandbox, instead of ``TROTH_CLAIMS``.
+        transcripts: where the agent's own records of what it ran lie, as ``sources.parse_source`` reads them.
         terminal: give the agent a terminal; by default when this process has one.
         show: descriptors on which the agent's output is shown, or ``None``.
         redact: cut what looks like a credential out of the records' argument lists; coverage is lost where one was.
@@ -80,6 +83,7 @@ class Request:
     allow_write: tuple[Path, ...] = ()
     env: tuple[str, ...] = ()
     claims_file: Path | None = None
+    transcripts: tuple[str, ...] = ()
     terminal: bool | None = None
     show: tuple[int, int] | None = (1, 2)
     redact: bool = False
@@ -102,7 +106,7 @@ class Observed:
     sealed_start: Path
     launched: Launched
     report: TraceReport
-    claims: Claims
+    gathered: Gathered
     coverage_faults: tuple[str, ...]
     seconds: float
     secrets: Mapping[str, Any]
@@ -143,8 +147,8 @@ def check_request(request: Request) -> None:
 
     Raises:
         Refused: ``E_WORKSPACE_UNFIT``, ``E_SANDBOX_UNREACHABLE``; ``E_AGENT_NOT_STARTED`` for a program the sandbox
-            does not show; ``E_CLAIMS_UNREADABLE`` for a claims file that can be none; ``E_NOT_TEXT`` for words no
-            record can hold.
+            does not show; ``E_CLAIMS_UNREADABLE`` for a claims file that can be none; ``E_TRANSCRIPT_FORMAT``;
+            ``E_NOT_TEXT`` for words no record can hold.
     """
     words = [str(request.workspace), *request.argv, *map(str, (*request.allow_read, *request.allow_write))]
     for word in words:
@@ -157,6 +161,8 @@ def check_request(request: Request) -> None:
     require_reachable((spec.workspace, *spec.read_only, *spec.writable))
     if not program_seen(spec, request.argv[0]):
         raise _not_started(request.argv[0])
+    for word in request.transcripts:
+        parse_source(word)
     claims = request.claims_file
     if claims is not None and (claims.is_symlink() or (claims.exists() and not claims.is_file())):
         raise Refused("E_CLAIMS_UNREADABLE", "the claims file is no regular file", place=Place(str(claims)))
@@ -278,7 +284,12 @@ def _observed(
     if report.root_exit is None and not report.events and report.tracer == "complete":
         raise _not_started(request.argv[0])
     source = claims_inside if request.claims_file is None else request.claims_file
-    claims = _claims_of(source)
+    gathered = gather(
+        [parse_source(word) for word in request.transcripts],
+        Places(home=request.private / "home", output=transcript, workspace=workspace),
+        _claims_of(source),
+        [event.as_json() for event in report.events],
+    )
     origin = rec.Origin(request.claim_id, request.invocation_id, started, rec.interval_end(started, ended))
     by_one = rec.seen_by_one(before, after, report, seen)
     join = rec.unattributed(before, after, report, request.protects)
@@ -314,7 +325,7 @@ def _observed(
         "tree.json": rec.tree_record(origin, after),
         "observation.json": rec.observation_record(origin, report, faults),
         "capability.json": rec.capability_record(origin),
-        "claims.json": rec.claims_record(origin, claims),
+        "claims.json": rec.claims_record(origin, gathered.claims),
         "launch.json": rec.launch_record(facts),
     }
     files["launch-receipt.json"] = rec.launch_receipt_record(
@@ -337,14 +348,14 @@ def _observed(
         trace_file.unlink()
         transcript.unlink()
     return Observed(
-        files=files,
+        files={**files, REPORT: record_bytes(gathered.report)},
         origin=origin,
         before=before,
         after=after,
         sealed_start=sealed_start,
         launched=launched,
         report=report,
-        claims=claims,
+        gathered=gathered,
         coverage_faults=faults,
         seconds=launched.seconds,
         secrets=search.as_json(cut=request.redact),
