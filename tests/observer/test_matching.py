@@ -185,6 +185,14 @@ def test_a_check_that_passed_and_was_not_made_again_is_held_to_the_end() -> None
     assert outcomes([ran("pytest tests/a.py"), ran("pytest -q")], narrower) == ["matched"]
 
 
+def test_a_script_that_runs_a_check_is_a_check() -> None:
+    script, inner = (["./all.sh"], 0), (PYTEST, 0, 2)
+    assert outcomes([ran("./all.sh")], seen("src/app.py", script, inner, "src/app.py")) == ["stale"]
+    assert outcomes([ran("./all.sh")], seen("src/app.py", script, (["ls"], 0, 2), "src/app.py")) == []
+    again = seen("src/app.py", script, inner, "src/app.py", (PYTEST, 0))
+    assert outcomes([ran("./all.sh"), ran("pytest -q")], again) == ["matched"]
+
+
 def test_a_statement_is_held_as_it_was_made() -> None:
     events = seen((["ls", "-l"], 0), "src/app.py")
     assert outcomes([stated("ls", "-l")], events) == ["stale"]

@@ -13,6 +13,7 @@ the end of the run. Statements are always held as they were made.
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import islice
@@ -361,10 +362,11 @@ def _held(matches: list[Matched], seen: Seen) -> list[Matched]:
     claims = [_entry(str(number), entry) for number, entry in enumerate(open_to)]
     outcomes = {id(entry): judged.outcome for entry, judged in zip(
         open_to, judge_claims({"claims": claims}, {"events": seen.events}), strict=True)}  # fmt: skip
+    inside = _checks_inside(matches, seen)
     kinds: set[str] = set()
     held: list[Matched] = []
     for entry in reversed(matches):
-        kind = check_kind(entry.argv)
+        kind = check_kind(entry.argv) or inside.get(id(entry))
         outcome = outcomes.get(id(entry))
         if entry.said.call and outcome in ("stale", "mismatch", "unseen") and _borne_out(entry, seen):
             passed = entry.said.exit in (0, None)
@@ -374,6 +376,29 @@ def _held(matches: list[Matched], seen: Seen) -> list[Matched]:
             kinds.add(kind)
         held.append(entry)
     return held[::-1]
+
+
+def _checks_inside(matches: Sequence[Matched], seen: Seen) -> dict[int, str]:
+    """Return, by the identity of an entry, the kind of check that its process tree holds: scripts that run checks.
+
+    Only calls that name one program are looked into, so that the tree is that program's.
+    """
+    programs = Counter(id(entry.said) for entry in matches)
+    alone: dict[str, list[int]] = {}
+    for entry in matches:
+        if entry.event is not None and programs[id(entry.said)] == 1:
+            alone.setdefault(entry.event, []).append(id(entry))
+    found: dict[int, str] = {}
+    later: dict[str, str] = {}
+    for event in reversed(seen.events):
+        if event["type"] == "exec":
+            root = event.get("origin", event["id"])
+            if root in later:
+                found.update(dict.fromkeys(alone.get(event["id"], ()), later[root]))
+            kind = check_kind(event["argv"])
+            if kind is not None:
+                later[root] = kind
+    return found
 
 
 def _within(matches: list[Matched]) -> list[Matched]:
