@@ -140,3 +140,25 @@ def test_a_subagent_that_records_nothing_is_seen_all_the_same(watch: Watch) -> N
         ("wc -l src/app.py", "of_its_time", None), ("cat src/a.py src/b.py", None, "task"),
     ]  # fmt: skip
     assert [claim["argv"] for claim in seen.claims["claims"]] == [["cat", "src/a.py", "src/b.py"]]
+
+
+TOLD = """
+import json, subprocess
+for command in (%r, "true"):
+    done = subprocess.run(["bash", "-c", command])
+    item = {"id": command, "type": "command_execution", "command": "bash -lc " + repr(command), "exit_code": 0}
+    print(json.dumps({"type": "item.completed", "item": item}), flush=True)
+"""
+KEY = "sk-" + "q8Zr2" * 9
+
+
+@needs_observer
+@pytest.mark.observer
+@pytest.mark.parametrize("redact", [False, True])
+def test_a_credential_in_what_was_said_is_cut_with_the_records(watch: Watch, redact: bool) -> None:
+    command = f"export API_TOKEN={KEY}; echo --token {KEY} | cat"
+    seen = watch(TOLD % command, transcripts=("codex-exec:-",), terminal=False, redact=redact)
+    assert seen.observed.secrets["sentence"]
+    held = {name: KEY in data.decode() for name, data in seen.observed.files.items()}
+    assert held[REPORT] is not redact
+    assert any(held.values()) is not redact, held

@@ -133,6 +133,12 @@ class Search:
                 text = text.replace(value, _mark(self._numbers[value]))
         return text
 
+    def cut_said(self, text: str) -> str:
+        """Return text of a report with every credential of this run replaced, also one that is an ordinary word."""
+        for value in sorted(self._numbers, key=len, reverse=True):
+            text = text.replace(value, _mark(self._numbers[value]))
+        return text
+
 
 def _mark(number: int) -> str:
     return f"<secret {number}>"
@@ -178,3 +184,16 @@ def cut_claims(claims: Claims, search: Search) -> Claims:
     """Return the claims with their argument lists cut."""
     entries = tuple({**entry, "argv": list(search.cut(entry["argv"]))} for entry in claims.entries)
     return replace(claims, entries=entries)
+
+
+def cut_values(value: Any, search: Search) -> Any:
+    """Return a report with every text in it cut; its argument vectors as the records have them."""
+    if isinstance(value, str):
+        return search.cut_said(value)
+    if isinstance(value, list):
+        return [cut_values(item, search) for item in value]
+    if isinstance(value, dict):
+        return {
+            name: list(search.cut(item)) if name == "argv" else cut_values(item, search) for name, item in value.items()
+        }
+    return value

@@ -8,7 +8,7 @@ from __future__ import annotations
 import hashlib
 import os
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from pathlib import Path
 from typing import Any, Final
@@ -20,7 +20,7 @@ from troth.observer import records as rec
 from troth.observer.autoload import names_plugins
 from troth.observer.claims import MAX_BYTES as MAX_CLAIMS
 from troth.observer.claims import Claims, read_claims
-from troth.observer.credentials import Search, cut_claims, cut_report, vectors_of
+from troth.observer.credentials import Search, cut_claims, cut_report, cut_values, vectors_of
 from troth.observer.events import TraceReport, read_trace
 from troth.observer.launch import Launched, launch
 from troth.observer.sandbox import (
@@ -297,12 +297,16 @@ def _observed(
     search = Search(spec.secrets)
     search.look("launch.json", [("agent_argv", request.argv)])
     search.look("observation.json", vectors_of(report))
-    search.look("claims.json", [(entry["id"], entry["argv"]) for entry in claims.entries])
+    search.look("claims.json", [(entry["id"], entry["argv"]) for entry in gathered.claims.entries])
+    search.look(REPORT, gathered.texts)
     agent_argv, container_argv = tuple(request.argv), launched.container_argv
     faults = rec.coverage_faults(report, join, after, seen)
     if search.sentence is not None:
         if request.redact:
-            report, claims = cut_report(report, search), cut_claims(claims, search)
+            report = cut_report(report, search)
+            gathered = replace(
+                gathered, claims=cut_claims(gathered.claims, search), report=cut_values(gathered.report, search)
+            )
             agent_argv, container_argv = search.cut(agent_argv), search.cut(container_argv)
             faults = (*faults, "credentials were cut out of argument lists")
         warn(search.sentence + (", and was cut" if request.redact else "; --redact would cut it out of the records"))

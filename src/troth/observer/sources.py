@@ -93,6 +93,12 @@ class Gathered:
     report: dict[str, Any]
     notes: tuple[str, ...] = ()
 
+    @property
+    def texts(self) -> list[tuple[str, tuple[str, ...]]]:
+        """Return, by its place in the report, what a shell was told: where credentials are looked for."""
+        runs = enumerate(self.report["runs"])
+        return [(f"runs[{at}]", ("sh", "-c", run["said"]["text"])) for at, run in runs if "text" in run["said"]]
+
 
 @dataclass(frozen=True, slots=True)
 class Places:
