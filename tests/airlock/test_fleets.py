@@ -18,6 +18,7 @@ from support.shared import conformance, needs_shared
 from troth.airlock import fleets
 from troth.airlock.fleets import Row, check_all, check_one
 from troth.receipts.member import MAX_BYTES
+from troth.receipts.pinning import read_pins
 from troth.receipts.verify import check_member, headline, standing
 from troth.stores.corpora import find_members
 from troth.stores.members import FolderMember
@@ -154,6 +155,28 @@ def test_files_that_are_none_stop_nothing(tmp_path: Path) -> None:
     ] * 6
 
 
+PINS = {"observed_party": "agent", "producers": {"observation": "observer", "tree": "observer", "grade": "verifier"}}
+
+
+def test_by_pins(tmp_path: Path) -> None:
+    def came_to(files: dict[str, bytes], pins: Any) -> list[tuple[str, str]]:
+        laid(tmp_path / "m", files)
+        rows = list(check_all([str(tmp_path / "m")] * 70, None, 2, read_pins(pins)))
+        return sorted({(row.verdict, row.reason) for row in rows})
+
+    other = {**PINS, "producers": {**PINS["producers"], "tree": "somebody"}}  # type: ignore[dict-item]  # a table
+    assert came_to(sealed(), PINS) == [("supported", "done_checks_supported")]
+    # Another producer's tree establishes nothing, so the receipt states what these pins do not give.
+    assert came_to(sealed(), other) == [("invalid", "receipt_check_not_recomputed")]
+    assert came_to({**sealed(), "tree.json": b"{}"}, PINS) == [("invalid", "receipt_record_digest_mismatch")]
+    assert came_to({**sealed(), "observation.json": b"{}"}, PINS) == [("refused", "observation_fields")]
+    # A policy of the folder's own has no say.
+    assert came_to({**sealed(), "acceptance.policy.json": b"{"}, PINS) == [("supported", "done_checks_supported")]
+    (tmp_path / "m" / "claims.json").unlink()
+    row = check_one(str(tmp_path / "m"), None, read_pins(PINS))
+    assert (row.verdict, row.reason) == ("refused", "receipt_record_missing")
+
+
 # --- folders that change ---
 
 
@@ -220,11 +243,11 @@ def test_a_process_that_is_killed_costs_nothing(
     alone = list(check_all(many, None, 1))
     once, parent, checked = tmp_path / "once", os.getpid(), check_one
 
-    def dying(member: str, names: Any) -> Row:
+    def dying(member: str, names: Any, pins: Any) -> Row:
         if member == many[40] and os.getpid() != parent and not once.exists():
             once.touch()
             os.kill(os.getpid(), signal.SIGKILL)
-        return checked(member, names)
+        return checked(member, names, pins)
 
     monkeypatch.setattr(fleets, "check_one", dying)
     assert list(check_all(many, None, 2)) == alone
@@ -238,11 +261,11 @@ def test_a_member_that_ends_every_process_is_told_and_the_others_are_checked(
     alone = list(check_all(many, None, 1))
     parent, checked = os.getpid(), check_one
 
-    def dying(member: str, names: Any) -> Row:
+    def dying(member: str, names: Any, pins: Any) -> Row:
         if member == many[40]:
             assert os.getpid() != parent
             os.kill(os.getpid(), signal.SIGKILL)
-        return checked(member, names)
+        return checked(member, names, pins)
 
     monkeypatch.setattr(fleets, "check_one", dying)
     rows = list(check_all(many, None, 2))

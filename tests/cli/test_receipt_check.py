@@ -62,6 +62,7 @@ def test_a_workspace_is_counted(run: Run, runs: Path) -> None:
     assert lines[0] == f"{runs}/.mentu/runs/run_03: receipt valid; done contradicted (protected_path_mutated)"
     listed = [line for line in lines if line.startswith(str(runs))]
     assert len(listed) == 8
+    assert lines.pop().startswith("Each is judged by the policy in its own folder (self-pinned)")
     counts = [line.split() for line in lines[len(listed) + 2 :]]
     assert counts == [
         ["62", "88.6%", "supported", "done_checks_supported"],
@@ -89,7 +90,8 @@ def test_one_member_beneath_a_folder_is_named(run: Run, tmp_path: Path) -> None:
     assert status == 0
     assert json.loads(out)["member"] == str(tmp_path / "a" / "m")
     status, out, _ = run(tmp_path)
-    assert (status, "1 " in out.splitlines()[-1]) == (0, True)
+    assert status == 0
+    assert "1          in all" in out
 
 
 def test_only_some_are_shown_and_all_are_counted(run: Run, runs: Path, tmp_path: Path) -> None:
@@ -104,6 +106,22 @@ def test_only_some_are_shown_and_all_are_counted(run: Run, runs: Path, tmp_path:
     assert "… and 22 more" in out
     assert "70          in all" in out
     assert run(runs, "--only", "fine")[0] == 2
+
+
+def test_by_pins(run: Run, runs: Path, tmp_path: Path) -> None:
+    pins = tmp_path / "pins.toml"
+    pins.write_text(
+        'observed_party = "agent"\n[producers]\nobservation = "observer"\ntree = "observer"\ngrade = "verifier"\n'
+    )
+    status, out, _ = run(runs, "--pin", pins)
+    assert (status, out.splitlines()[-1]) == (1, "Judged by your own pins.")
+    assert "62   88.6%  supported" in out
+    pins.write_text(pins.read_text().replace('"verifier"', '"another"'))
+    status, out, _ = run(runs, "--pin", pins)
+    assert status == 1
+    assert "69   98.6%  invalid          receipt_check_not_recomputed" in out
+    pins.write_text("observed_party = 1")
+    assert run(runs, "--pin", pins)[0] == 2
 
 
 def test_reports_are_written(run: Run, runs: Path, tmp_path: Path) -> None:

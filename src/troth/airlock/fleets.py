@@ -13,15 +13,20 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from troth.core.errors import Busy, Defect, Place, TrothError
-from troth.receipts.member import FILES, RECEIPT_FILE
-from troth.receipts.verify import examine, headline, standing
+from troth.receipts.kinds import Broken
+from troth.receipts.member import FILES, RECEIPT_FILE, MappingMember, OverlaidMember
+from troth.receipts.policy import POLICY_FILES
+from troth.receipts.reader import MemberReader
+from troth.receipts.verify import Examination, examine, headline, standing
 from troth.stores.members import FolderMember
 from troth.stores.parallel import cores
 
 if TYPE_CHECKING:
     from concurrent.futures import Future, ProcessPoolExecutor
 
-    from troth.receipts.verify import Examination
+    from troth.receipts.pinning import ConsumerPins
+
+    _Asked = tuple[Sequence[str] | None, ConsumerPins | None]
 
 __all__ = ["CODES", "Row", "check_all", "check_one", "cores", "faulty"]
 
@@ -48,6 +53,7 @@ _TRIES: Final = 2
 """Processes that one member may end before it is given up."""
 
 
+_POLICY_FILES: Final = frozenset(POLICY_FILES)
 _FILES: Final = frozenset(FILES.values())
 
 
@@ -80,15 +86,16 @@ def faulty(member: str, fault: TrothError) -> Row:
     return Row(member, "error", fault.code, "error", error=fault.as_json()["error"], exit_status=fault.exit_code)
 
 
-def check_one(member: str, names: Sequence[str] | None) -> Row:
+def check_one(member: str, names: Sequence[str] | None, pins: ConsumerPins | None = None) -> Row:
     """Check one member folder, again when it changed while it was read; raise nothing.
 
     Args:
         member: the folder.
         names: claim types to run where there is no receipt; ``None`` for all three.
+        pins: whom the caller believes; ``None`` judges by the case and policy that lie in the folder.
     """
     try:
-        return _checked(member, names)
+        return _checked(member, names, pins)
     except TrothError as fault:
         return faulty(member, fault)
     except Exception as fault:  # whatever it is, the others are still to be checked
@@ -103,10 +110,10 @@ def check_one(member: str, names: Sequence[str] | None) -> Row:
         )
 
 
-def _checked(member: str, names: Sequence[str] | None) -> Row:
+def _checked(member: str, names: Sequence[str] | None, pins: ConsumerPins | None) -> Row:
     for _ in range(_LOOKS):
         folder = FolderMember(member)
-        found = examine(folder, names)
+        found = examine(folder, names) if pins is None else _by_pins(folder, names, pins)
         word = standing(found.result)
         # What holds rests on the bytes that were read. What does not may be a folder half written.
         if word != "holds" and folder.changed():
@@ -118,6 +125,17 @@ def _checked(member: str, names: Sequence[str] | None) -> Row:
         remedy="Check it again when whoever writes there has finished.",
         place=Place(file=member),
     )
+
+
+def _by_pins(folder: FolderMember, names: Sequence[str] | None, pins: ConsumerPins) -> Examination:
+    """Examine a member by the caller's pins; one without the six records, or with a broken one, is refused."""
+    from troth.receipts.pinning import consumer_files
+
+    try:
+        files = consumer_files(folder, pins)
+    except Broken as fault:
+        return Examination(MemberReader(folder), "checks", {"refused": fault.code}, fault=fault, code=fault.code)
+    return examine(OverlaidMember(folder, MappingMember(files), _POLICY_FILES), names)
 
 
 def _row(member: str, found: Examination, word: str) -> Row:
@@ -138,7 +156,7 @@ def _row(member: str, found: Examination, word: str) -> Row:
     )  # fmt: skip
 
 
-def check_share(members: Sequence[str], names: Sequence[str] | None) -> list[Row]:
+def check_share(members: Sequence[str], names: Sequence[str] | None, pins: ConsumerPins | None = None) -> list[Row]:
     """Check some members, one after the other."""
     import gc
 
@@ -146,29 +164,32 @@ def check_share(members: Sequence[str], names: Sequence[str] | None) -> list[Row
     before = gc.get_threshold()
     gc.set_threshold(max(before[0], _ALLOCATIONS), *before[1:])
     try:
-        return [check_one(member, names) for member in members]
+        return [check_one(member, names, pins) for member in members]
     finally:
         gc.set_threshold(*before)
 
 
-def check_all(members: Sequence[str], names: Sequence[str] | None, jobs: int) -> Iterator[Row]:
+def check_all(
+    members: Sequence[str], names: Sequence[str] | None, jobs: int, pins: ConsumerPins | None = None
+) -> Iterator[Row]:
     """Yield a row for each member, in order.
 
     Args:
         members: folders.
         names: as in :func:`check_one`.
         jobs: processes to share the work among; few members are checked in this one.
+        pins: as in :func:`check_one`.
     """
     shares = [members[at : at + SHARE] for at in range(0, len(members), SHARE)]
     jobs = min(jobs, len(shares))
     if jobs > 1:
-        yield from _shared(shares, names, jobs)
+        yield from _shared(shares, (names, pins), jobs)
     else:
         for share in shares:
-            yield from check_share(share, names)
+            yield from check_share(share, names, pins)
 
 
-def _shared(shares: Sequence[Sequence[str]], names: Sequence[str] | None, jobs: int) -> Iterator[Row]:
+def _shared(shares: Sequence[Sequence[str]], asked: _Asked, jobs: int) -> Iterator[Row]:
     from concurrent.futures import BrokenExecutor
 
     waiting: deque[tuple[Sequence[str], Future[list[Row]] | None]] = deque()
@@ -182,7 +203,7 @@ def _shared(shares: Sequence[Sequence[str]], names: Sequence[str] | None, jobs: 
                     pool = _pool(jobs)
                     usable = pool is not None
                 try:
-                    waiting.append((share, pool.submit(check_share, share, names) if pool is not None else None))
+                    waiting.append((share, pool.submit(check_share, share, *asked) if pool is not None else None))
                 except (BrokenExecutor, OSError):
                     usable = False
                     waiting.append((share, None))
@@ -195,21 +216,21 @@ def _shared(shares: Sequence[Sequence[str]], names: Sequence[str] | None, jobs: 
                 rows = answer.result() if answer is not None else None
             except (BrokenExecutor, OSError):
                 rows, usable = None, False
-            yield from _apart(oldest, names) if rows is None else rows
+            yield from _apart(oldest, asked) if rows is None else rows
     finally:
         if pool is not None:
             pool.shutdown(wait=True, cancel_futures=True)
 
 
-def _apart(share: Sequence[str], names: Sequence[str] | None) -> Iterator[Row]:
+def _apart(share: Sequence[str], asked: _Asked) -> Iterator[Row]:
     """Check a share at which a process ended: once more as a whole, then each member by itself."""
-    rows = _in_one(share, names)
+    rows = _in_one(share, asked)
     if rows is not None:
         yield from rows
         return
     for member in share:
         for _ in range(_TRIES):
-            rows = _in_one([member], names)
+            rows = _in_one([member], asked)
             if rows is not None:
                 yield from rows
                 break
@@ -225,16 +246,16 @@ def _apart(share: Sequence[str], names: Sequence[str] | None) -> Iterator[Row]:
             )
 
 
-def _in_one(share: Sequence[str], names: Sequence[str] | None) -> list[Row] | None:
+def _in_one(share: Sequence[str], asked: _Asked) -> list[Row] | None:
     """Check a share in a process of its own; ``None`` when that ended."""
     from concurrent.futures import BrokenExecutor
 
     pool = _pool(1)
     if pool is None:  # no further process can be had: then here
-        return check_share(share, names)
+        return check_share(share, *asked)
     with pool:
         try:
-            return pool.submit(check_share, share, names).result()
+            return pool.submit(check_share, share, *asked).result()
         except (BrokenExecutor, OSError):
             return None
 

@@ -10,7 +10,7 @@ from troth.cli.lazy import LazyTable, Table
 
 COMMANDS: Final[Table] = {
     # name: (module, one line of help shown by `troth receipt --help`)
-    "check": ("troth.cli.receipt_check", "Give the result of each member folder."),
+    "check": ("troth.cli.receipt_check", "Check one folder of records, or thousands; write reports."),
     "verify": ("troth.cli.receipt_verify", "Tell what a member's receipt comes to, why, and by whose policy."),
     "sign": ("troth.cli.receipt_signing", "Sign a valid receipt: a DSSE envelope, Ed25519."),
     "decide": ("troth.cli.receipt_deciding", "Turn a verdict into what to do, by a table."),

@@ -12,11 +12,12 @@ import click
 
 from troth.cli.answer import note, printable, say, worst
 from troth.cli.progress import Countdown
-from troth.cli.receipt_common import COLOURS, EXITS, checks_option, emit, in_short, word
+from troth.cli.receipt_common import COLOURS, EXITS, checks_option, emit, in_short, read_pin_file, word
 from troth.core.errors import Refused, TrothError
 
 if TYPE_CHECKING:
     from troth.airlock.fleets import Row
+    from troth.receipts.pinning import ConsumerPins
     from troth.stores.corpora import Found
 
 VERDICTS: Final = ("supported", "contradicted", "not_established", "valid", "invalid", "refused", "error")
@@ -24,10 +25,20 @@ VERDICTS: Final = ("supported", "contradicted", "not_established", "valid", "inv
 _LISTED: Final = 40
 """Members that a person is shown one by one; more are counted."""
 
+_PINNED: Final = "Judged by your own pins."
+_SELF_PINNED: Final = "Each is judged by the policy in its own folder (self-pinned); --pin FILE judges by yours."
+
 
 @click.command("check")
 @click.argument("folders", nargs=-1, required=True, metavar="DIR...", type=click.Path())
 @checks_option
+@click.option(
+    "--pin",
+    "pin_file",
+    type=click.Path(),
+    metavar="FILE",
+    help="Judge by your own pins, as `troth receipt verify` does; a folder without the six records is then refused.",
+)
 @click.option("--jobs", type=click.IntRange(1, 256), metavar="N", help="Processes. Default: one for each core.")
 @click.option(
     "--only",
@@ -46,6 +57,7 @@ _LISTED: Final = 40
 def check_cmd(  # noqa: PLR0917 - click calls it by name
     folders: tuple[str, ...],
     names: tuple[str, ...],
+    pin_file: str | None,
     jobs: int | None,
     only: tuple[str, ...],
     explain: bool,
@@ -71,17 +83,18 @@ def check_cmd(  # noqa: PLR0917 - click calls it by name
     from troth.stores.corpora import find_members
 
     wanted = check_names(names) if names else None
+    pins = read_pin_file(pin_file) if pin_file is not None else None
     found = find_members(folders)
     files = {"csv": csv_file, "parquet": parquet_file, "junit": junit_file, "sarif": sarif_file}
     reports = {kind: path for kind, path in files.items() if path is not None}
     _require_places(reports, found)
     single = len(folders) == 1 and found.members == [folders[0]]
     page = _Page(single=single, as_json=as_json, only=only, many=len(found.members) > _LISTED)
-    rows = _checked(found, wanted, jobs, page, whole=bool(reports))
+    rows = _checked(found, (wanted, pins), jobs, page, whole=bool(reports))
     if single and rows[0].error is not None and not as_json and not reports:
         raise _Told(rows[0])
     status = worst(_exit(row) for row in rows)
-    page.end(rows, found, explain=explain)
+    page.end(rows, found, explain=explain, told=_PINNED if pins is not None else _SELF_PINNED)
     _write(reports, [row for row in rows if not only or row.verdict in only], status, passes=bool(only))
     return status
 
@@ -108,12 +121,20 @@ class _Told(TrothError):
         self.exit_code = row.exit_status  # type: ignore[misc]  # the status is that of the error's own class
 
 
-def _checked(found: Found, wanted: Sequence[str] | None, jobs: int | None, page: _Page, *, whole: bool) -> list[Row]:
+def _checked(
+    found: Found,
+    asked: tuple[Sequence[str] | None, ConsumerPins | None],
+    jobs: int | None,
+    page: _Page,
+    *,
+    whole: bool,
+) -> list[Row]:
     """Check all members and tell each as it comes; keep their results only when they are wanted ``whole``."""
     from troth.airlock.fleets import check_all, cores, faulty
 
     readable = [member for member in found.members if member not in found.faults]
-    checked = iter(check_all(readable, wanted, jobs if jobs is not None else cores()))
+    wanted, pins = asked
+    checked = iter(check_all(readable, wanted, jobs if jobs is not None else cores(), pins))
     rows: list[Row] = []
     # Lines that go to the terminal themselves would stand among the bar's.
     with nullcontext(_untold) if page.to_terminal else Countdown("checking", "folders") as progress:
@@ -164,7 +185,7 @@ class _Page:
             told_error = f"{error['code']}: {error['message']}. {error.get('remedy') or ''}".strip()
             self._lines.append(f"{printable(row.member)}: {printable(told_error)}")
 
-    def end(self, rows: Sequence[Row], found: Found, *, explain: bool) -> None:
+    def end(self, rows: Sequence[Row], found: Found, *, explain: bool, told: str) -> None:
         """Tell the counts, what was left out, and the reasons."""
         put: Callable[[str], None] = note if self._as_json else say
         for line in self._lines:
@@ -176,6 +197,7 @@ class _Page:
                 say()
             for line in _table(rows):
                 say(line)
+            say(told)
         if explain:
             for line in _explained(rows):
                 put(line)

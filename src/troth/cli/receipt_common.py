@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
 from troth.cli.answer import coloured, emit_json, say
+from troth.core.errors import Place, Refused
+
+if TYPE_CHECKING:
+    from troth.receipts.pinning import ConsumerPins
 
 EXITS: Final = {"holds": 0, "does_not_hold": 1, "refused": 2, "not_established": 3}
 """Standing of a result -> exit status."""
@@ -66,3 +70,27 @@ def in_short(result: Mapping[str, Any]) -> str:
             for name, answer in result.get("checks", {}).items()
         ]
     return "; ".join(parts)
+
+
+def read_pin_file(path: str) -> ConsumerPins:
+    """Read a consumer's pins.
+
+    Raises:
+        Refused: ``E_PIN_UNREADABLE`` or ``E_PIN_MALFORMED``.
+    """
+    import tomllib
+    from pathlib import Path
+
+    from troth.receipts.pinning import read_pins
+
+    try:
+        text = Path(path).read_text(encoding="utf-8")
+        value = tomllib.loads(text)
+    except (OSError, ValueError) as fault:
+        raise Refused(
+            "E_PIN_UNREADABLE",
+            f"the pin file cannot be read: {fault}",
+            remedy="A pin file is TOML in UTF-8; `troth receipt verify --help` shows one.",
+            place=Place(file=path),
+        ) from None
+    return read_pins(value)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 import click
 
 from troth.cli.answer import coloured, printable, say
-from troth.cli.receipt_common import EXITS, checks_option, emit, word
+from troth.cli.receipt_common import EXITS, checks_option, emit, read_pin_file, word
 from troth.cli.receipt_signing import believed, signature_options, signature_report, tell_signatures
 from troth.core.errors import Place, Refused
 
@@ -118,7 +118,7 @@ def judged_by(own: Member, policy_folder: str | None, pin_file: str | None) -> t
         member = OverlaidMember(own, FolderMember(policy_folder), replaced)
         return member, {"judged_by": "policy", "source": policy_folder, "told": "by your own cases and policies."}
     if pin_file is not None:
-        pins = _read_pin_file(pin_file)
+        pins = read_pin_file(pin_file)
         files = consumer_files(own, pins)
         open_points = pins.open_points()
         told = "by your own pins."
@@ -131,25 +131,6 @@ def judged_by(own: Member, policy_folder: str | None, pin_file: str | None) -> t
             "told": told,
         }
     return own, {"judged_by": "self-pinned", "source": None, "told": SELF_PINNED}
-
-
-def _read_pin_file(path: str) -> Any:
-    import tomllib
-    from pathlib import Path
-
-    from troth.receipts.pinning import read_pins
-
-    try:
-        text = Path(path).read_text(encoding="utf-8")
-        value = tomllib.loads(text)
-    except (OSError, ValueError) as fault:
-        raise Refused(
-            "E_PIN_UNREADABLE",
-            f"the pin file cannot be read: {fault}",
-            remedy="A pin file is TOML in UTF-8; `troth receipt verify --help` shows one.",
-            place=Place(file=path),
-        ) from None
-    return read_pins(value)
 
 
 def _report(folder: str, found: Examination, judged_by: dict[str, Any]) -> dict[str, Any]:
