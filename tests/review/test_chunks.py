@@ -115,6 +115,20 @@ def test_the_parent_tells_what_was_not_seen() -> None:
             assert statement in text
 
 
+def test_what_a_chunks_reviewer_left_out_is_a_seam() -> None:
+    held = plan()
+    reviews = {chunk.id: review(chunk, []) for chunk in held.chunks}
+    assert assembled(held, reviews, review_id="whole")["limitations"] == list(STATEMENTS)
+    scope = {"excluded": ["Names."], "assumptions": ["It is called once."]}
+    reviews["c02"] = review(held.chunks[1], [], scope=scope)
+    value = assembled(held, reviews, review_id="whole")
+    sound(value, held.artifact)
+    assert value["limitations"][len(STATEMENTS) :] == [
+        "Seam of c02 (b.py): Not asked for: Names.",
+        "Seam of c02 (b.py): Assumed: It is called once.",
+    ]
+
+
 def test_a_failed_chunk_is_named_and_the_run_incomplete() -> None:
     held = plan()
     first, second, third = held.chunks

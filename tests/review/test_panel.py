@@ -196,6 +196,16 @@ def test_a_failed_member_makes_the_run_incomplete(seats: list[Seat], assessment:
         assert text in document_["limitations"]
 
 
+SCOPE = {"requested": ["All."], "excluded": ["The annex."], "assumptions": ["Prices hold."]}
+
+
+def test_what_a_member_left_out_or_took_for_granted_is_not_lost() -> None:
+    value = merged([seat("a", []), seat("b", [], scope=SCOPE)], review_id="p")
+    sound(value)
+    assert value["limitations"][1:] == ["b: Not asked for: The annex.", "b: Assumed: Prices hold."]
+    assert merged([seat("a", []), seat("b", [])], review_id="p")["limitations"] == value["limitations"][:1]
+
+
 def test_no_answer_and_other_artifacts_are_no_panel() -> None:
     other = copy.deepcopy(two())
     other[1].review["artifact"]["revision"] = Artifact([("a", b"b")]).revision  # type: ignore[index]  # it has one

@@ -14,6 +14,7 @@ from troth.core.digests import sha256_hex
 from troth.core.errors import Refused
 from troth.review.anchors import Span, resolve
 from troth.review.artifact import Artifact, framed_size
+from troth.review.panel import limits_of
 from troth.review.shapes import FAILURE_CODES, SEVERITIES
 
 MOST_BYTES: Final = 200_000
@@ -187,7 +188,7 @@ def _told(chunk: Chunk, review: Mapping[str, Any] | None, failure: Mapping[str, 
 
 def _seams(plan: Plan, reviews: Mapping[str, Mapping[str, Any]]) -> Iterable[str]:
     for chunk in plan.chunks:
-        for text in reviews.get(chunk.id, {}).get("limitations", ()):
+        for text in limits_of(reviews[chunk.id]) if chunk.id in reviews else ():
             yield f"Seam of {chunk.id} ({', '.join(chunk.members)}): {text}"
 
 

@@ -300,13 +300,21 @@ def _alternatives(seat: Seat) -> list[str]:
     return [text for text in held if isinstance(text, str) and text] if isinstance(held, list) else []
 
 
+def limits_of(review: Mapping[str, Any]) -> Iterable[str]:
+    """Yield what a review says that it did not see, was not asked or took for granted, a sentence each."""
+    scope = review.get("scope", {})
+    yield from review.get("limitations", ())
+    yield from (f"Not asked for: {text}" for text in scope.get("excluded", ()))
+    yield from (f"Assumed: {text}" for text in scope.get("assumptions", ()))
+
+
 def _limits(seats: Sequence[Seat], dropped: Sequence[str]) -> Iterable[str]:
     yield "A panel is breadth, not independence: that several reviewers agree proves nothing."
     for name in dropped:
         yield f"{name} was not asked: the panel was full."
     for seat in seats:
         if seat.review is not None:
-            yield from (f"{seat.name}: {text}" for text in seat.review.get("limitations", ()))
+            yield from (f"{seat.name}: {text}" for text in limits_of(seat.review))
 
 
 def _summary(seats: Sequence[Seat], findings: int, raised: int) -> str:
