@@ -10,6 +10,7 @@ import click
 
 from troth.cli.answer import coloured, emit_json, note, printable, say
 from troth.cli.deal_check import labelled, word
+from troth.cli.deal_protocol import protocol_option
 from troth.cli.progress import Countdown
 from troth.core.errors import Place, Refused
 
@@ -114,6 +115,7 @@ def _tell_policies(as_json: bool) -> int:
 
 @click.command("suite")
 @click.argument("name")
+@protocol_option
 @click.option("--half-width", type=float, help="As many runs as keep every share's interval within ± this.")
 @click.option("--rule", type=click.Path(path_type=Path), help="A falsification rule, TOML; else the built-in one.")
 @_options
@@ -122,6 +124,7 @@ def suite_cmd(
     name: str,
     half_width: float | None,
     rule: Path | None,
+    protocol: str,
     seed: int,
     runs: int | None,
     out: Path | None,
@@ -131,6 +134,7 @@ def suite_cmd(
 
     \b
     NAME: F1 to F7, F-D′ (typed F-D', fd or f-d-prime too), B3, or all.
+    F8 is of 0.3-proxy alone, and part of all there and nowhere else.
 
     The template is kept, revised or retired by a rule fixed before the run and printed with the report.
 
@@ -138,7 +142,7 @@ def suite_cmd(
 
     Example: troth deal suite fd --runs 200 --seed 1
     """
-    from troth.lab.suites import SUITES, find
+    from troth.lab.suites import PROTOCOLS, find
 
     fixed = _rule(rule)
     if half_width is not None:
@@ -147,9 +151,9 @@ def suite_cmd(
         runs = _planned(runs, deals_for_half_width(half_width), "--half-width")
     if name.strip().lower() == "all":
         base = out or Path(f"suites-seed{seed}{f'-{runs}' if runs else ''}")
-        plays = [(_played(suite, seed, runs), base / _ascii(suite.id)) for suite in SUITES.values()]
+        plays = [(_played(suite, seed, runs), base / _ascii(suite.id)) for suite in PROTOCOLS[protocol].values()]
         return _keep(plays, fixed, as_json=as_json, together=base)
-    suite = find(name)
+    suite = find(name, protocol)
     folder = out or Path(f"{_ascii(suite.id)}-seed{seed}-{runs or suite.deals}")
     return _keep([(_played(suite, seed, runs), folder)], fixed, as_json=as_json)
 

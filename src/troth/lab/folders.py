@@ -26,7 +26,7 @@ from troth.deals.codes import LABELS, NON_CLAIMS_REF
 from troth.deals.run import Run, replay
 from troth.deals.transcript import entries, split_lines
 from troth.lab.playing import Setting, come_to
-from troth.lab.suites import SUITES, find
+from troth.lab.suites import PROTOCOLS, find
 from troth.lab.suites.plan import Suite
 from troth.lab.suites.playing import Result, play_suite, report_of
 from troth.lab.suites.single import single
@@ -62,6 +62,7 @@ def recipe_of(result: Result) -> dict[str, Any]:
         "non_claims": NON_CLAIMS_REF,
         "version": __version__,
         "suite": result.suite.id,
+        "protocol": result.suite.protocol,
         "seed": result.seed,
         "deals": result.deals,
         "setting": _setting_json(settings[0]) if result.suite.id == single(settings[0]).id else None,
@@ -262,7 +263,7 @@ def check(
     if names is None:
         faults, run = _check_one(folder, recipe, again, progress)
         return Checked(tuple(sorted(faults)), (run,))
-    known = {folder_name(id_) for id_ in SUITES}
+    known = {folder_name(id_) for suites in PROTOCOLS.values() for id_ in suites}
     if not isinstance(names, list) or not all(isinstance(name, str) and name in known for name in names):
         raise _unreadable(folder, "run.json names no suites")
     every: list[tuple[str, str]] = []
@@ -284,7 +285,7 @@ def _check_one(
     suite, seed, deals = _suite_of(folder, recipe)
     rule = _rule_of(folder, recipe)
     there = dict(_names(folder))
-    faults = list(_from_transcript(there))
+    faults = list(_from_transcript(there, suite))
     version = str(recipe.get("version"))
     inference = None
     if again and version == __version__:
@@ -307,12 +308,12 @@ def _rule_of(folder: Path, recipe: Mapping[str, Any]) -> Rule | None:
         raise _unreadable(folder, "run.json holds a rule that is none") from None
 
 
-def _from_transcript(there: Mapping[str, Path]) -> Iterator[tuple[str, str]]:
+def _from_transcript(there: Mapping[str, Path], suite: Suite) -> Iterator[tuple[str, str]]:
     if "transcript.jsonl" not in there:
         yield "transcript.jsonl", "is missing"
         return
     try:
-        run = replay(entries(split_lines(_read(there["transcript.jsonl"], MAX_FILE))))
+        run = replay(entries(split_lines(_read(there["transcript.jsonl"], MAX_FILE))), run=suite.run())
     except Refused as fault:
         yield "transcript.jsonl", f"cannot be read: {fault}"
         return
@@ -368,8 +369,8 @@ def _suite_of(folder: Path, value: Mapping[str, Any]) -> tuple[Suite, int, int]:
         raise _unreadable(folder, "run.json is no recipe of a run")
     if value.get("setting") is None:
         try:
-            return find(name), seed, deals
-        except Refused:
+            return find(name, value.get("protocol", "0.2")), seed, deals
+        except (Refused, KeyError, TypeError):
             raise _unreadable(folder, "run.json names no suite") from None
     setting = value["setting"]
     try:

@@ -36,6 +36,7 @@ class Setting(NamedTuple):
 
     ``forged`` names the kind of forgery; with probability ``forged_rate`` a deal of the arm is forged, and then C is
     ``deceptive(KIND)``, whatever ``c`` says. ``series`` deals in a row are played by the same A, which may learn.
+    ``p`` is the proxy trustee's policy, of deals that have one.
     """
 
     c: str = "honest"
@@ -49,6 +50,7 @@ class Setting(NamedTuple):
     series: int = 1
     clocks: Clocks = DEFAULT_CLOCKS
     budget: int = BUDGET
+    p: str = ""
 
     def offer_kind(self) -> str:
         """Return ``cash``, ``object``, ``both``, or ``nothing`` when neither is offered."""
@@ -340,15 +342,20 @@ class Facts(NamedTuple):
     notes: tuple[str, ...]
 
 
+def is_accepted(deal: Deal) -> bool:
+    """Tell whether A accepted the deal's offer, in either version of the protocol."""
+    return len(deal.history) > 1 and deal.history[1] in ("AcceptedPendingHold", "AcceptedPendingTrust")
+
+
 def come_to(deals: Sequence[Deal]) -> Facts:
     """Return what one game's deals came to: of several offers that of the first that A accepted, else of the last."""
     if not deals:
         return Facts("", accepted=False, result="", paid=0, refunded=0, steps=0, amount=0, notes=())
-    deal = next((one for one in deals if "AcceptedPendingHold" in one.history), deals[-1]) if deals[1:] else deals[0]
+    deal = next((one for one in deals if is_accepted(one)), deals[-1]) if deals[1:] else deals[0]
     code = (deal.illegal.code,) if deal.illegal is not None else ()
     return Facts(
         deal.state.removeprefix("Closed:"),
-        "AcceptedPendingHold" in deal.history,
+        is_accepted(deal),
         "" if deal.verdict is None else deal.verdict.result,
         deal.paid,
         deal.refunded,

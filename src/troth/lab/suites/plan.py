@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Final, NamedTuple, TypeAlias
+from typing import Final, NamedTuple, Protocol, TypeAlias
 
+from troth.deals.run import Run
+from troth.deals.writing import Scribe
 from troth.lab.measures import Arm, Comparison, Paired, Rate, Reference
 from troth.lab.outcome import Outcome
-from troth.lab.playing import Played, Setting
+from troth.lab.playing import Game, Played, Setting
 
 Row: TypeAlias = Outcome
 Rows: TypeAlias = Sequence[Outcome]
@@ -81,6 +83,14 @@ def no_arms(_seed: int, _deals: int) -> tuple[Arm, ...]:
     return ()
 
 
+class Playing(Protocol):
+    """A setting made ready, as :class:`troth.lab.playing.Game` is."""
+
+    def play(self, seed: int, index: int, scribe: Scribe | None = None, offer_id: str = "off_1") -> Played:
+        """Play one deal."""
+        ...
+
+
 class Suite(NamedTuple):
     """A suite: ``deals`` is how many of each arm are played unless asked otherwise.
 
@@ -99,6 +109,11 @@ class Suite(NamedTuple):
     also: Callable[[int, int], tuple[Arm, ...]] = no_arms
     command: str | None = None
     """The command line that plays it, without seed and number; ``None`` when its id says it."""
+    protocol: str = "0.2"
+    game: Callable[[Setting], Playing] = Game
+    run: Callable[[], Run] = Run
+    common: tuple[Demand, ...] = ()
+    """What every deal must show in place of :data:`COMMON`, of a suite whose protocol has other roles."""
 
 
 # Measures that suites share ------------------------------------------------------------------------------------------

@@ -9,7 +9,6 @@ from troth.core.errors import Refused
 from troth.deals.writing import Scribe
 from troth.lab.measures import Arm, Demanded, Mean, Named, Rate, Report
 from troth.lab.outcome import Outcome
-from troth.lab.playing import Game
 from troth.lab.power import plan_of
 from troth.lab.seeds import VERSION
 from troth.lab.suites.plan import COMMON, ArmPlan, Measured, Suite
@@ -73,17 +72,20 @@ def play_suite(
     if longest > MAX_DEALS:
         raise Refused("E_SETTING", f"series of {longest} deals", remedy=f"Ask for series of 1 to {MAX_DEALS}.")
     total = sum(deals_of(arm, wanted) for arm in suite.arms)
-    scribe = Scribe()
+    scribe = Scribe.after(suite.run())
     rows: dict[str, list[Outcome]] = {}
     shown: list[Demanded] = []
     done = 0
     settings = {arm.name: arm.setting._replace(arm=arm.name) for arm in suite.arms}
     for arm in suite.arms:
-        game = Game(settings[arm.name])
+        game = suite.game(settings[arm.name])
         alone = {
-            name: Game(settings[name]) for demand in arm.demands if demand.twin for name in (arm.name, demand.twin)
+            name: suite.game(settings[name])
+            for demand in arm.demands
+            if demand.twin
+            for name in (arm.name, demand.twin)
         }
-        counts = [0] * len(demands := (*COMMON, *arm.demands))
+        counts = [0] * len(demands := (*(suite.common or COMMON), *arm.demands))
         rows[arm.name] = kept = []
         for index in range(deals_of(arm, wanted)):
             done += 1
