@@ -8,6 +8,7 @@ again by their ``source_key``, so taking a run up twice writes nothing twice.
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
@@ -70,6 +71,7 @@ class RunOptions:
     allow_read: tuple[str, ...] = ()
     allow_write: tuple[str, ...] = ()
     env: tuple[str, ...] = ()
+    profile: str | None = None
     claims_file: str | None = None
     transcripts: tuple[str, ...] = ()
     repeats: int = 1
@@ -388,6 +390,7 @@ def _claim(store: LedgerStore, commitment: str, actor: str) -> None:
 
 def _request(bench: _Bench, state: RunState) -> Request:
     from troth.observer.observe import Request
+    from troth.observer.profiles import grant
 
     options = options_of(state)
     return Request(
@@ -402,6 +405,7 @@ def _request(bench: _Bench, state: RunState) -> Request:
         allow_read=tuple(map(Path, options.allow_read)),
         allow_write=tuple(map(Path, options.allow_write)),
         env=options.env,
+        granted=grant(options.profile, state.argv[0], environment=os.environ, home=Path.home()),
         claims_file=Path(options.claims_file) if options.claims_file else None,
         transcripts=options.transcripts,
         show=bench.show,
@@ -422,6 +426,8 @@ def _from_start(bench: _Bench, state: RunState, ready: _Ready) -> Outcome:
         accept=lambda start: require_start(ready.entries, start, bench.workspace.root),
     )
     request.private.mkdir(mode=0o700, exist_ok=True)
+    for line in request.granted.told:
+        bench.warn(line)
     try:
         observed = observe(request, clock=bench.clock, tell=bench.tell, warn=bench.warn)
     except Refused as fault:

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from troth.airlock.runs import RunState
     from troth.stores.workspace import Workspace
 
+PROFILES = ("claude", "codex", "aider")
+
 COLOURS = {"supported": "green", "contradicted": "red", "not_established": "yellow"}
 
 
@@ -54,6 +56,11 @@ def _contract_file(named: Path) -> Path:
 )
 @click.option(
     "--env", "env", multiple=True, metavar="NAME", help="A variable handed on; its value stands in no record."
+)
+@click.option(
+    "--profile",
+    type=click.Choice(PROFILES),
+    help="Give this agent the network, login and files it needs.",
 )
 @click.option(
     "--claims", "claims", type=click.Path(path_type=Path, dir_okay=False), help="A claims file kept by the harness."
@@ -135,6 +142,7 @@ def run_cmd(  # noqa: PLR0917 - click calls it by name
             allow_read=tuple(map(str, options["allow_read"])),
             allow_write=tuple(map(str, options["allow_write"])),
             env=options["env"],
+            profile=options["profile"],
             claims_file=str(options["claims"].absolute()) if options["claims"] else None,
             transcripts=tuple(map(_absolute, options["transcripts"])),
             repeats=options["repeats"],

@@ -8,7 +8,7 @@ from __future__ import annotations
 import hashlib
 import os
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from pathlib import Path
 from typing import Any, Final
@@ -23,6 +23,7 @@ from troth.observer.claims import Claims, read_claims
 from troth.observer.credentials import Search, cut_claims, cut_report, cut_values, vectors_of
 from troth.observer.events import TraceReport, read_trace
 from troth.observer.launch import Launched, launch
+from troth.observer.profiles import Granted
 from troth.observer.sandbox import (
     CLAIMS,
     UID,
@@ -61,6 +62,7 @@ class Request:
         allow_read: further host paths the agent may read.
         allow_write: further host paths the agent may write.
         env: names of variables handed on to the agent; values stand in no record.
+        granted: what the agent's profile gives beside these.
         claims_file: a claims file kept by a harness outside the sandbox, instead of ``TROTH_CLAIMS``.
         transcripts: where the agent's own records of what it ran lie, as ``sources.parse_source`` reads them.
         terminal: give the agent a terminal; by default when this process has one.
@@ -82,6 +84,7 @@ class Request:
     allow_read: tuple[Path, ...] = ()
     allow_write: tuple[Path, ...] = ()
     env: tuple[str, ...] = ()
+    granted: Granted = field(default_factory=Granted)
     claims_file: Path | None = None
     transcripts: tuple[str, ...] = ()
     terminal: bool | None = None
@@ -151,6 +154,7 @@ def check_request(request: Request) -> None:
             ``E_NOT_TEXT`` for words no record can hold.
     """
     words = [str(request.workspace), *request.argv, *map(str, (*request.allow_read, *request.allow_write))]
+    words += map(str, (*request.granted.read_only, *(path for path, _ in request.granted.lent)))
     for word in words:
         try:
             word.encode()
@@ -158,7 +162,7 @@ def check_request(request: Request) -> None:
             raise Refused("E_NOT_TEXT", f"no record can hold a word that is not UTF-8: {word!r}") from None
     check_workspace(request.workspace)
     spec = _spec(request)
-    require_reachable((spec.workspace, *spec.read_only, *spec.writable))
+    require_reachable((spec.workspace, *spec.read_only, *spec.writable, *(path for path, _ in spec.shown)))
     if not program_seen(spec, request.argv[0]):
         raise _not_started(request.argv[0])
     for word in request.transcripts:
@@ -181,13 +185,28 @@ def _spec(request: Request) -> SandboxSpec:
         workspace=request.workspace,
         inside=str(request.workspace),
         private=request.private,
-        environment=base_environment(claims=own),
-        secrets={name: os.environ[name] for name in request.env if name in os.environ},
-        read_only=(*toolchain(), *request.allow_read),
+        environment=base_environment(claims=own) | dict(request.granted.settings),
+        secrets={name: os.environ[name] for name in handed_on(request) if name in os.environ},
+        read_only=(*toolchain(), *request.granted.read_only, *request.allow_read),
         writable=request.allow_write,
-        network=request.network,
+        network=request.network or request.granted.network,
+        shown=request.granted.lent,
+        links=request.granted.links,
         claims=request.private / "claims.jsonl" if own else None,
     )
+
+
+def handed_on(request: Request) -> tuple[str, ...]:
+    """Return the names of the variables that are handed on: those asked for, then those of the profile."""
+    return tuple(dict.fromkeys((*request.env, *request.granted.env)))
+
+
+def _furnish(request: Request) -> None:
+    """Write the profile's own files into the private home."""
+    for name, text in request.granted.files.items():
+        file = request.private / "home" / name
+        file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        file.write_text(text, encoding="utf-8")
 
 
 def _claims_of(path: Path) -> Claims:
@@ -254,6 +273,7 @@ def _observed(
     claims_inside = request.private / "claims.jsonl"
     claims_inside.touch(mode=0o600, exist_ok=False)
     spec = _spec(request)
+    _furnish(request)
     trace_file = request.private / "trace"
     transcript = request.private / "transcript"
     tell("running the agent")
@@ -294,7 +314,7 @@ def _observed(
     by_one = rec.seen_by_one(before, after, report, seen)
     join = rec.unattributed(before, after, report, request.protects)
     join = tuple(dict.fromkeys((*join, *by_one[0])))
-    search = Search(spec.secrets)
+    search = Search({**spec.secrets, **request.granted.hidden_texts()})
     search.look("launch.json", [("agent_argv", request.argv)])
     search.look("observation.json", vectors_of(report))
     search.look("claims.json", [(entry["id"], entry["argv"]) for entry in gathered.claims.entries])
@@ -319,8 +339,8 @@ def _observed(
         tracer_flags=strace_argv(Path("trace"))[1:],
         agent_argv=agent_argv,
         agent_uid=UID,
-        env={**spec.environment, **{name: {"handed_on": name in os.environ} for name in request.env}},
-        network=request.network,
+        env={**spec.environment, **{name: {"handed_on": name in os.environ} for name in handed_on(request)}},
+        network=spec.network,
         container_workspace=str(workspace),
         start_tarball_sha256=tarball,
         timeout_seconds=int(request.timeout),

@@ -83,7 +83,8 @@ class SandboxSpec:
         writable: further host paths mounted writable at their own places.
         network: share the host's network.
         claims: host file mounted writable at ``CLAIMS``.
-        shown: further host folders with the paths at which they are mounted read-only.
+        shown: further host folders and files with the paths at which they are mounted read-only.
+        links: symbolic links that are made inside, as (target, place).
     """
 
     workspace: Path
@@ -96,6 +97,7 @@ class SandboxSpec:
     network: bool = False
     claims: Path | None = None
     shown: tuple[tuple[Path, str], ...] = ()
+    links: tuple[tuple[str, str], ...] = ()
     hidden: tuple[str, ...] = field(default=(".mentu",))
 
 
@@ -275,6 +277,8 @@ def bwrap_argv(spec: SandboxSpec, argv: Sequence[str], *, extra: Sequence[str] =
         arguments += ["--bind", str(spec.claims), CLAIMS]
     for path, place in spec.shown:
         arguments += ["--ro-bind", str(path), place]
+    for target, place in spec.links:
+        arguments += ["--symlink", target, place]
     arguments += ["--remount-ro", "/", "--chdir", spec.inside, "--clearenv"]
     for name, value in sorted(spec.environment.items()):
         arguments += ["--setenv", name, value]
@@ -289,7 +293,8 @@ def sees(spec: SandboxSpec, path: str) -> bool:
     system = ["/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", *(f"/etc/{name}" for name in _ETC)]
     named = [str(root) for root in (*spec.read_only, *spec.writable)]
     own = [spec.inside] if spec.inside == str(spec.workspace) else []
-    return any(_beneath(path, root) for root in (*system, *named, *own))
+    called = [place for _, place in spec.links]
+    return any(_beneath(path, root) for root in (*system, *named, *own, *called))
 
 
 def _beneath(path: str, root: str) -> bool:
