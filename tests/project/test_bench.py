@@ -22,7 +22,7 @@ ROOT = Path(__file__).resolve().parents[2]
         pytest.param("status.py", ["--rows", "300", "--rounds", "1"], "of plain", marks=needs_shared),
         pytest.param("checkpoint.py", ["--rows", "300", "--rounds", "1"], "x verify", marks=needs_shared),
         pytest.param("confidence.py", ["--rows", "300", "--rounds", "1"], "", marks=needs_shared),
-        pytest.param("receipt_check.py", ["--rounds", "1", "--repeat", "1"], "", marks=needs_shared),
+        pytest.param("receipt_check.py", ["--rounds", "1", "--repeat", "1"], "two processes", marks=needs_shared),
         ("sweep.py", ["--deals", "16", "--rounds", "1"], "the same bytes:          yes"),
         ("deals.py", ["--deals", "20", "--rounds", "1"], "played by policies"),
         ("startup.py", ["--repeats", "1"], ""),
