@@ -233,6 +233,7 @@ def tell_standing(standing: Standing) -> None:
 
 def _tell_failure(session: Session | None) -> None:
     from troth.airlock.reviewing.finishing import failure_of
+    from troth.airlock.reviewing.recovery import recovery
     from troth.cli.review_documents import shown_text
 
     if session is not None and session.run is None:
@@ -240,3 +241,5 @@ def _tell_failure(session: Session | None) -> None:
         say(f"failure     {failure['code']}: {shown_text(failure['message'])}")
         if failure.get("retryable"):
             say("            a new run may succeed; nothing of this one is reusable")
+        for option in recovery(session):
+            say(f"            {printable(option.option)}: {option.changes}")

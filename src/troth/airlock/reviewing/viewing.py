@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from troth.airlock.reviewing import finishing, host
+from troth.airlock.reviewing.recovery import recovery
 from troth.airlock.reviewing.session import Session
 from troth.core.errors import Refused
 from troth.review.anchors import resolve
@@ -221,6 +222,7 @@ def _facts(session: Session) -> dict[str, Any]:
         "spent": {"seconds": round(spent.seconds, 3), "bytes": spent.bytes, "tokens": spent.tokens},
         "exhausted": session.exhausted,
         "failure": dict(finishing.failure_of(session)) if session.run is None and session.finished else None,
+        "recovery": [option._asdict() for option in recovery(session)],
     }  # fmt: skip
 
 
