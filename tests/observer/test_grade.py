@@ -370,6 +370,31 @@ def test_tests_that_the_code_under_test_rewrites_while_it_runs(ground: Ground) -
     assert made.report["commands"][0]["runs"][0]["protected_written"] == ["tests/test_zz.py"]
 
 
+FAKE = "#!/bin/sh\nexit 0\n"
+
+
+@pytest.mark.parametrize("folder", ["bin", "."])
+def test_a_program_in_the_workspace_does_not_take_the_runners_name(
+    ground: Ground, monkeypatch: pytest.MonkeyPatch, folder: str
+) -> None:
+    """A search path that leads into the workspace, as an activated environment makes it, finds nothing unprotected."""
+    place = str(ground.final / folder) if folder != "." else "."
+    monkeypatch.setenv("PATH", f"{place}:{os.environ['PATH']}")
+    ground.seal(UNITTEST)
+    ground.write("app.py", BROKEN)
+    for name in ("bin/python3", "python3"):
+        ground.write(name, FAKE).chmod(0o755)
+    assert results(ground.grade()) == {"c0": 1}
+
+
+def test_a_program_that_the_contract_protects_is_found(ground: Ground, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The twin: a tool that stood there when the contract was sealed is the contract's own."""
+    monkeypatch.setenv("PATH", f"{ground.final / 'tools'}:{os.environ['PATH']}")
+    ground.write("tools/own-check", FAKE).chmod(0o755)
+    ground.seal(("own-check",), more=(Entry("tools", "directory", EMPTY),))
+    assert results(ground.grade()) == {"c0": 0}
+
+
 # --- stale bytecode ---
 
 

@@ -8,7 +8,7 @@ import shutil
 import stat
 import subprocess
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -95,12 +95,17 @@ class CommandRun:
 
 @dataclass(frozen=True, slots=True)
 class Bench:
-    """Where commands run: the path at which a copy stands inside, the limits, and where scratch folders are made."""
+    """Where commands run: the path at which a copy stands inside, the limits, and where scratch folders are made.
+
+    ``trusted`` tells of a path within the workspace whether programs may be looked up there by name; without it the
+    search path is taken as it is.
+    """
 
     inside: str
     limits: RunLimits = field(default_factory=RunLimits)
     scratch: Path | None = None
     source_environment: Mapping[str, str] | None = None
+    trusted: Callable[[str], bool] | None = None
 
     @contextmanager
     def folder(self) -> Iterator[Path]:
@@ -111,9 +116,22 @@ class Bench:
         finally:
             remove_tree(path)
 
+    def _may_search(self, folder: str) -> bool:
+        """Tell whether programs may be found in a folder of the search path: not in one that the agent could fill."""
+        if self.trusted is None:
+            return True
+        if not folder.startswith("/"):
+            return False
+        real = os.path.normpath(folder)
+        own = any(real == str(root) or real.startswith(f"{root}/") for root in toolchain())
+        if own or not (real == self.inside or real.startswith(self.inside.rstrip("/") + "/")):
+            return True
+        return self.trusted(os.path.relpath(real, self.inside))
+
     def environment(self, argv: Sequence[str], report: str, *, caches: bool, stop_early: bool) -> dict[str, str]:
         """Return the whole environment of a run; the runners' own variables carry what is asked of them."""
         values = base_environment(caches=caches, source=self.source_environment)
+        values["PATH"] = ":".join(part for part in values["PATH"].split(":") if self._may_search(part))
         words = [values.get("PYTEST_ADDOPTS", ""), report_arguments(argv, report), "--maxfail=1" if stop_early else ""]
         values["PYTEST_ADDOPTS"] = " ".join(word for word in words if word)
         if recognise(argv) == "unittest":

@@ -297,7 +297,12 @@ def grade(
         )
     commands = [_Command(item["id"], tuple(item["argv"])) for item in contract["acceptance"]]
     chosen = limits if limits is not None else RunLimits.from_json((seal or {}).get("limits"))
-    bench = Bench(inside=inside or str(final_tree.resolve()), limits=chosen, scratch=scratch)
+    bench = Bench(
+        inside=inside or str(final_tree.resolve()),
+        limits=chosen,
+        scratch=scratch,
+        trusted=lambda path: any(entry.covers(path) for entry in entries),
+    )
     ground = _Ground(bench, final_tree, tree, sealed_start, entries)
     results: list[dict[str, Any]] = []
     told: list[dict[str, Any]] = []
