@@ -122,6 +122,12 @@ class Interpreter(Whereabouts):
                 where = " " + printable(self._named(call, form.folder, form.path, follow=False))
             except (Unclear, IndexError):
                 where = ""
+        elif name in NETWORK:
+            reached = split_call(text)
+            try:
+                where = "".join(f" {address}" for address in addresses(name, reached)) if reached is not None else ""
+            except IndexError:
+                where = ""
         self.journal.refused.add(f"{_word(name)}{where}: {_word(error)}")
 
     def _call(self, name: bytes, text: bytes) -> None:

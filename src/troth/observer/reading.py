@@ -124,6 +124,7 @@ _RENUMBERED: Final = re.compile(rb" <pid changed to \d{1,10} \.\.\.>$")
 _UNREADABLE: Final = b"???"
 _NEVER_MADE: Final = re.compile(rb"\?\?\?\( *\) *= \?$")
 _REFUSALS: Final = frozenset({b"EPERM", b"EACCES", b"EROFS"})
+_UNREACHED: Final = _REFUSALS | {b"ENETUNREACH", b"EHOSTUNREACH", b"ENETDOWN", b"ECONNREFUSED"}
 
 
 class _Reader:
@@ -319,6 +320,8 @@ class _Reader:
         if found is _Class.NETWORK:
             if error == b"EINPROGRESS":
                 self.keep(Kind.CALL, task, name, text)
+            elif error in _UNREACHED:
+                self.keep(Kind.REFUSED, task, name, (error, text))
         elif (
             found is _Class.ESCAPE
             or (found is None and error == b"ENOSYS")
