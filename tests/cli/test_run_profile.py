@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 from pathlib import Path
@@ -91,7 +92,8 @@ def real(name: str) -> dict[str, str]:
     return {"PATH": f"{Path(found).parent}{os.pathsep}{os.environ['PATH']}"}
 
 
-def drive(project: Project, environment: dict[str, str], profile: str, *agent: str) -> None:
+def drive(project: Project, environment: dict[str, str], profile: str, *agent: str) -> list[list[str]]:
+    """Let a real agent work with its profile; return the commands that its own transcript claims."""
     _, commitment = project.commit()
     answer = project.troth(
         "run", commitment, "--contract", project.contract, "--as", "agent:worker", "--json", "--profile", profile,
@@ -99,7 +101,9 @@ def drive(project: Project, environment: dict[str, str], profile: str, *agent: s
     )  # fmt: skip
     assert answer.exit == 0, answer.out
     assert answer.json["done"]["decision"] == "supported"
-    assert holding(Path(answer.json["folder"]), "key-of-the-service") == []
+    folder = Path(answer.json["folder"])
+    assert holding(folder, "key-of-the-service") == []
+    return [claim["argv"] for claim in json.loads((folder / "claims.json").read_text())["claims"]]
 
 
 @pytest.mark.slow
@@ -108,7 +112,8 @@ def test_the_real_claude_works_with_its_profile(project: Project, tmp_path: Path
     call = ("Bash", {"command": f"{MEND} && {SUITE}", "description": "mend and test"})
     with playing(call, "It is done.") as model:
         words = ("--print", "Mend double().", "--output-format", "json", "--allowedTools", "Bash")
-        drive(project, environment | {"ANTHROPIC_BASE_URL": model.url}, "claude", *words)
+        claimed = drive(project, environment | {"ANTHROPIC_BASE_URL": model.url}, "claude", *words)
+    assert SUITE.split() in claimed
     assert any("key-of-the-service" in str(asked.headers) for asked in model.asked)
 
 
@@ -121,7 +126,8 @@ def test_the_real_codex_works_with_a_login_that_it_may_only_read(project: Projec
     with playing(call, "It is done.") as model:
         words = ("exec", "--json", "--sandbox", "danger-full-access", "--skip-git-repo-check",
                  "--config", f'openai_base_url="{model.url}/v1"', "Mend double().")  # fmt: skip
-        drive(project, environment, "codex", *words)
+        claimed = drive(project, environment, "codex", *words)
+    assert SUITE.split() in claimed
     assert any("key-of-the-service" in str(asked.headers) for asked in model.asked)
     assert (home / ".codex" / "auth.json").read_text() == login
 

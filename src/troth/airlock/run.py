@@ -393,6 +393,7 @@ def _request(bench: _Bench, state: RunState) -> Request:
     from troth.observer.profiles import grant
 
     options = options_of(state)
+    granted = grant(options.profile, state.argv[0], environment=os.environ, home=Path.home())
     return Request(
         workspace=bench.workspace.root,
         argv=state.argv,
@@ -405,9 +406,9 @@ def _request(bench: _Bench, state: RunState) -> Request:
         allow_read=tuple(map(Path, options.allow_read)),
         allow_write=tuple(map(Path, options.allow_write)),
         env=options.env,
-        granted=grant(options.profile, state.argv[0], environment=os.environ, home=Path.home()),
+        granted=granted,
         claims_file=Path(options.claims_file) if options.claims_file else None,
-        transcripts=options.transcripts,
+        transcripts=options.transcripts or (() if options.claims_file else granted.transcripts),
         show=bench.show,
         redact=options.redact,
         keep_trace=options.keep_trace,

@@ -39,7 +39,7 @@ class Profile:
 
     ``keys`` are variables with a credential of its own, any of which makes the login needless; ``variables`` are handed
     on beside them where they are set; ``settings`` are set inside; ``files`` are written into the private home. Each is
-    there for the reason that stands with it.
+    there for the reason that stands with it. ``transcript`` is where it says what it ran (``sources.parse_source``).
     """
 
     name: str
@@ -49,6 +49,7 @@ class Profile:
     variables: Mapping[str, str] = field(default_factory=dict)
     settings: Mapping[str, tuple[str, str]] = field(default_factory=dict)
     files: Mapping[str, tuple[str, str]] = field(default_factory=dict)
+    transcript: str = "auto"
     told: tuple[str, ...] = ()
 
 
@@ -103,7 +104,10 @@ PROFILES: Final[Mapping[str, Profile]] = {
             settings={
                 "AIDER_ANALYTICS_DISABLE": ("true", "nothing but the work itself leaves"),
                 "AIDER_CHECK_UPDATE": ("false", "the program stays what it is"),
+                "AIDER_CHAT_HISTORY_FILE": (f"{HOME}/history.md", "a line of it is no edit of the work"),
+                "AIDER_INPUT_HISTORY_FILE": (f"{HOME}/input", "a line of it is no edit of the work"),
             },
+            transcript="aider:~/history.md",
         ),
     )
 }  # fmt: skip
@@ -114,7 +118,7 @@ class Granted:
     """What a run gets by its profile; empty without one.
 
     ``lent`` are host files and the places at which they stand inside, read-only; ``read_only`` host paths of the
-    program; ``links`` the names by which it is called, as (target, place).
+    program; ``links`` the names by which it is called, as (target, place); ``transcripts`` where it says what it ran.
     """
 
     network: bool = False
@@ -124,6 +128,7 @@ class Granted:
     lent: tuple[tuple[Path, str], ...] = ()
     read_only: tuple[Path, ...] = ()
     links: tuple[tuple[str, str], ...] = ()
+    transcripts: tuple[str, ...] = ()
     told: tuple[str, ...] = ()
 
     def hidden_texts(self) -> dict[str, str]:
@@ -227,6 +232,7 @@ def grant(name: str | None, program: str, *, environment: Mapping[str, str], hom
         lent=tuple(lent),
         read_only=read_only,
         links=tuple(shown),
+        transcripts=(profile.transcript,),
         told=tuple(told),
     )
 
