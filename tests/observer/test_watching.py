@@ -84,7 +84,7 @@ def test_a_folder_that_cannot_be_watched_is_named(tmp_path: Path, monkeypatch: p
 
     monkeypatch.setattr(inotify_simple.INotify, "add_watch", full)
     with watching(tmp_path) as watched:
-        assert watched.finish().failures == ("shut: No space left on device",)
+        assert watched.finish().failures == ("shut: the kernel has no watches left (fs.inotify.max_user_watches)",)
 
 
 # --- beside the trace -------------------------------------------------------------------------------------------------
@@ -182,7 +182,7 @@ def test_a_sensor_that_failed_lowers_coverage_and_accuses_nobody(
             raise OSError(24, os.strerror(24))
 
         monkeypatch.setattr(inotify_simple, "INotify", none_left)
-        word = "a folder that could not be watched: .: Too many open files"
+        word = "a folder that could not be watched: .: the kernel has no queues left (fs.inotify.max_user_instances)"
     seen = watch("open('src/app.py', 'a').write('X = 2\\n')")
     assert seen.changes == [("write", "src/app.py")]
     assert [one for one in seen.observed.coverage_faults if not one.startswith(word)] == []

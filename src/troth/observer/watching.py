@@ -46,6 +46,11 @@ _MASK: Final = _CREATE | _DELETE | _MODIFY | _MOVED_FROM | _MOVED_TO | _ONLYDIR 
 
 _GONE: Final = frozenset({errno.ENOENT, errno.ENOTDIR, errno.ELOOP})
 
+_LIMITS: Final = {
+    errno.ENOSPC: "the kernel has no watches left (fs.inotify.max_user_watches)",
+    errno.EMFILE: "the kernel has no queues left (fs.inotify.max_user_instances)",
+}
+
 
 @dataclass(frozen=True, slots=True)
 class Seen:
@@ -224,7 +229,8 @@ class TreeWatch:
     def _failed(self, folder: str, fault: OSError) -> None:
         if len(self._failures) < MAX_FAILURES:
             shown = (folder or ".").encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
-            self._failures[f"{shown}: {fault.strerror or fault}"] = None
+            why = _LIMITS.get(fault.errno or 0, fault.strerror or str(fault))
+            self._failures[f"{shown}: {why}"] = None
         else:
             self._failures["and more"] = None
 
