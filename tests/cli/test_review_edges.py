@@ -334,3 +334,29 @@ def test_show_of_a_runs_name_says_how_a_run_is_shown(tmp_path: Path) -> None:
     told = desk("review", "show", "memo")
     assert told.exit == 2
     assert "troth review next, status or report" in told.err
+
+
+def test_questions_come_gravest_first_and_are_counted_by_risk_and_kind(tmp_path: Path) -> None:
+    raised = [
+        finding(number, severity=severity) for number, severity in enumerate(("low", "critical", "low", "high"), 1)
+    ]
+    desk = Desk(tmp_path, says(response(*raised)))
+    assert desk.start(*APPROVE).exit == 3
+    assert desk("review", "open").out == "Nothing waits for the operator.\n"
+    for number, kind in enumerate(("value_or_priority_tradeoff", *["policy_or_authority_required"] * 3), 1):
+        desk.ok("triage", f"F00{number}", "judgment", "--kind", kind)
+        desk.ok(
+            "escalate", f"F00{number}", "--question", "Now?", "--position", "Now.", "--unverifiable", "It is policy."
+        )
+    shown = desk("review", "open")
+    assert shown.exit == 4
+    assert [line.split()[0] for line in shown.out.splitlines() if line.startswith("  F")] == [
+        "F002",
+        "F004",
+        "F001",
+        "F003",
+    ]
+    last = "1 critical, 1 high, 2 low; 1 value or priority tradeoff, 3 policy or authority required"
+    assert shown.out.splitlines()[-1] == f"4 questions: {last}"
+    asked = [one["finding_id"] for one in desk("review", "decide", "--json").json["open"]]
+    assert asked == ["F002", "F004", "F001", "F003"]

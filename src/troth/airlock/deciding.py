@@ -12,10 +12,11 @@ from troth.airlock.reviewing import finishing
 from troth.core.canonical import record_bytes
 from troth.core.errors import Refused
 from troth.review.decisions import Question, open_questions, owed, ruled, ruling_event, unverifiable_of
+from troth.review.shapes import DISPUTE_KINDS, SEVERITIES
 from troth.stores.reviews import DECISIONS, RECONCILIATION, RESPONSE
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from troth.airlock.reviewing.session import Session
 
@@ -73,6 +74,15 @@ def questions(session: Session) -> tuple[Question, ...]:
             remedy="`troth review resume` makes the reconciliation anew from the records.",
         )
     return found
+
+
+def gravest_first(asked: Sequence[Question]) -> tuple[Question, ...]:
+    """Return the questions as a person is to meet them: by severity, those of one kind of dispute together."""
+    return tuple(
+        sorted(
+            asked, key=lambda one: (SEVERITIES.index(one.finding["severity"]), DISPUTE_KINDS.index(one.dispute_kind))
+        )
+    )
 
 
 def decide(

@@ -62,8 +62,9 @@ def decide_cmd(
 ) -> int:
     """Answer the questions that only the operator can answer.
 
-    In a terminal each open question is shown with claim, evidence, verifications and both positions, and answered by
-    a key and a reason. With --finding and --ruling one is decided at once. Without either they are only shown.
+    In a terminal each open question is shown with claim, evidence, verifications and both positions, the gravest first,
+    and answered by a key and a reason. With --finding and --ruling one is decided at once. Without either they are only
+    shown.
 
     Exit status, that of the review then: 0 converged, 4 a question is open, 3 incomplete, 2 refused.
     """
@@ -107,9 +108,9 @@ def _decide_one(
 
 
 def _only_show(session: Session, *, as_json: bool) -> int:
-    from troth.airlock.deciding import questions
+    from troth.airlock.deciding import gravest_first, questions
 
-    found = questions(session)
+    found = gravest_first(questions(session))
     outcome, status = _end_of(session)
     if as_json:
         emit_json({
@@ -128,12 +129,12 @@ def _walk(review: str, actor: str | None, store: str | None) -> int:
 
     The run is not held while a person thinks; what was shown is compared before an answer counts.
     """
-    from troth.airlock.deciding import decide, questions
+    from troth.airlock.deciding import decide, gravest_first, questions
     from troth.airlock.reviewing import finishing
 
     who = person_at(actor, reviews_at(store)[1])
     session = looked_at(store, review)
-    waiting = list(questions(session))
+    waiting = list(gravest_first(questions(session)))
     count = len(waiting)
     number = 0
     while waiting:
@@ -295,7 +296,7 @@ def open_cmd(*, store: str | None, as_json: bool) -> int:
 
     Exit status: 0 nothing waits, 4 something does, 3 a run cannot be shown.
     """
-    from troth.airlock.deciding import questions
+    from troth.airlock.deciding import gravest_first, questions
     from troth.airlock.reviewing.session import Session
 
     found: list[dict[str, Any]] = []
@@ -309,7 +310,7 @@ def open_cmd(*, store: str | None, as_json: bool) -> int:
         if asked:
             found.append({"review": folder.id, "problem": None, "open": [
                 {"finding_id": one.finding_id, "severity": one.finding["severity"], "dispute_kind": one.dispute_kind,
-                 "question": one.question} for one in asked
+                 "question": one.question} for one in gravest_first(asked)
             ]})  # fmt: skip
     if as_json:
         emit_json({"reviews": found})
@@ -333,6 +334,17 @@ def _tell_open(found: list[dict[str, Any]]) -> None:
         for one in each["open"]:
             say(f"  {one['finding_id']}  {one['severity']}, {one['dispute_kind'].replace('_', ' ')}: "
                 f"{shown_text(one['question'])}")  # fmt: skip
+    asked = [one for each in found for one in each["open"]]
+    if len(asked) > 1:
+        say(f"{len(asked)} questions: {_counted(asked, 'severity')}; {_counted(asked, 'dispute_kind')}")
+
+
+def _counted(asked: list[dict[str, Any]], member: str) -> str:
+    """Return how many questions there are of each severity or kind of dispute, in the order of the specification."""
+    from troth.review.shapes import DISPUTE_KINDS, SEVERITIES
+
+    counts = [(sum(one[member] == name for one in asked), name) for name in (*SEVERITIES, *DISPUTE_KINDS)]
+    return ", ".join(f"{count} {name.replace('_', ' ')}" for count, name in counts if count)
 
 
 # --- report ---
