@@ -229,7 +229,7 @@ def test_check_tells_what_would_not_start_and_what_is_open(work: Path) -> None:
     where = work.parent / "sums.contract"
     told = troth("contract", "check", where, "--run", "--json", cwd=work)
     assert told.exit == 0, told
-    assert told.json["ran"] == {"suite": {"ended": True, "passed": True, "told": "passes, 1 tests"}}
+    assert told.json["ran"] == {"suite": {"ended": True, "passed": True, "told": "passes, 1 test"}}
     assert [item["path"] for item in told.json["unprotected"]] == ["tests", ".github"]
     assert told.json["not_here"] == {}
     (work / "app.py").write_text("")
@@ -245,6 +245,15 @@ def test_check_tells_what_would_not_start_and_what_is_open(work: Path) -> None:
     assert told.exit == 1
     assert "suite: could not be started" in told.out
     assert "the sandbox sees no 'no-such-program'" in told.err
+    assert "it stands at" not in told.err
+
+    program = work.parent / "bin" / "no-such-program"
+    program.parent.mkdir()
+    program.write_text("#!/bin/sh\n")
+    program.chmod(0o755)
+    path = {"PATH": f"{program.parent}:{os.environ['PATH']}"}
+    told = troth("contract", "check", where, cwd=work, env=path)
+    assert f"it stands at {program}, which no sandbox shows" in told.err
 
 
 def test_diff_of_two_contracts(work: Path) -> None:

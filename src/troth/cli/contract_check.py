@@ -48,6 +48,7 @@ def check_cmd(where: Path, workspace: Path | None, run: bool, as_json: bool) -> 
     from troth.core.digests import sha256_hex
     from troth.observer.contract_source import RunLimits
     from troth.observer.fitting import commands_here, run_here, unprotected
+    from troth.observer.proposal import elsewhere
     from troth.observer.protected import entries_of, unmet_entries
     from troth.observer.ready import require_observer
     from troth.observer.tree import snapshot
@@ -90,7 +91,8 @@ def check_cmd(where: Path, workspace: Path | None, run: bool, as_json: bool) -> 
     for name, item in ran.items():
         say(f"{coloured('ran', 'green' if item['ended'] else 'red')}  {printable(name)}: {item['told']}")
     for name, program in absent.items():
-        note(f"troth: command {printable(name)!r} would not start here: the sandbox sees no {printable(program)!r}")
+        why = f"the sandbox sees no {printable(program)!r}{printable(elsewhere(program))}"
+        note(f"troth: command {printable(name)!r} would not start here: {why}")
     for proposed in left_open:
         note(f"troth: not protected: {printable(proposed.what, 200)} ({printable(proposed.why, 200)})")
     if holds:

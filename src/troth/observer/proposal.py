@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -60,12 +61,19 @@ class Learnt:
     def told(self, source: ContractSource) -> list[str]:
         """Return what a person should know, a line for each command first."""
         lines = [
-            f"{command.id}: {how_it_ended(run)}" for command, run in zip(source.acceptance, self.runs, strict=True)
+            f"{command.id}: {how_it_ended(run)}{'' if run.started else elsewhere(command.argv[0])}"
+            for command, run in zip(source.acceptance, self.runs, strict=True)
         ]
         lines += [f"the run itself writes {', '.join(names)} below {path}" for path, names in self.excludes.items()]
         lines += [f"the run itself changes {name!r}, which would be protected" for name in self.touched]
         lines += [f"the run itself creates {name!r}, and no exclude can free it" for name in self.left]
         return lines
+
+
+def elsewhere(program: str) -> str:
+    """Return where this machine has a program that the sandbox does not show, as the end of a sentence; or nothing."""
+    found = shutil.which(program)
+    return f"; it stands at {found}, which no sandbox shows: install it below /usr" if found is not None else ""
 
 
 def how_it_ended(run: CommandRun) -> str:
@@ -78,7 +86,8 @@ def how_it_ended(run: CommandRun) -> str:
         return "executes no test"
     if run.belies_exit:
         return "exits with 0 although tests fail"
-    counted = "" if run.tests.executed is None else f", {run.tests.executed} tests"
+    count = run.tests.executed
+    counted = "" if count is None else f", {count} test{'' if count == 1 else 's'}"
     return f"passes{counted}" if run.passed else f"fails with {run.exit}{counted}"
 
 
