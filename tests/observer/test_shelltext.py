@@ -10,7 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from troth.observer.shelltext import Shells, evaluated, fit, literal_words, read_text
+from troth.observer.shelltext import MAX_PARSED, Shells, evaluated, literal_words, read_text
+from troth.observer.shellwords import fit
 
 
 def ran(text: str, code: int | None) -> list[tuple[str, int | None]]:
@@ -68,7 +69,8 @@ def test_what_ran_and_how_it_ended(text: str, code: int | None, expected: list[t
     assert ran(text, code) == expected
 
 
-@pytest.mark.parametrize("text", ["pytest 'unclosed", "if true; then", "a && && b", "(" * 400 + "a" + ")" * 400])
+@pytest.mark.parametrize("text", ["pytest 'unclosed", "if true; then", "a && && b", "(" * 400 + "a" + ")" * 400,
+                                  "a " * MAX_PARSED, "a | " * 3000 + "b", "a; " * 3000])  # fmt: skip
 def test_what_is_no_shell_text_is_not_understood(text: str) -> None:
     assert not read_text(text, 0).understood
 

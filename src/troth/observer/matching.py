@@ -22,7 +22,8 @@ from typing import Any, Final
 from troth.core.canonical import string_size
 from troth.observer.checkers import check_kind
 from troth.observer.runners import unwrapped
-from troth.observer.shelltext import Named, Shells, evaluated, fit, literal, read_text
+from troth.observer.shelltext import Named, Read, Shells, evaluated, literal, read_text
+from troth.observer.shellwords import fit
 from troth.observer.transcripts.common import Said
 from troth.receipts.checks import judge_claims
 
@@ -49,8 +50,14 @@ LEFT_OUT: Final[Mapping[str, str]] = {
 }
 """Why something that was said stands in no record."""
 
-MAX_SPELLINGS: Final = 2_000
+MAX_SPELLINGS: Final = 1_000
 """Distinct argument vectors of one program that a rule looks through."""
+
+MAX_LOOKS: Final = 500_000
+"""Vectors that the rules look at for one record; beyond that only exact words and the texts of shells are matched."""
+
+MAX_READ: Final = 4 << 20
+"""Characters of shell text that are read for one record; what is beyond is matched as a whole."""
 
 MAX_RECORD_BYTES: Final = 8 << 20
 """Bytes of words that the record takes; what is beyond them is told."""
@@ -137,11 +144,13 @@ class Seen:
     by_argv: dict[tuple[str, ...], list[Record]] = field(default_factory=dict)
     by_name: dict[str, dict[tuple[str, ...], None]] = field(default_factory=dict)
     by_text: dict[str, list[tuple[str, ...]]] = field(default_factory=dict)
+    looks: int = MAX_LOOKS
 
     @classmethod
     def of(cls, events: Iterable[Record]) -> Seen:
         """Return the index of an observation's events."""
         seen = cls(list(events))
+        room = MAX_READ
         for event in seen.events:
             if event["type"] != "exec":
                 continue
@@ -154,13 +163,16 @@ class Seen:
                 seen.by_name.setdefault(name, {})[argv] = None
             text = Shells.text_of(argv)
             if text is not None:
-                for each in {text.strip(), *(inner.strip() for inner in evaluated(text))}:
+                room -= len(text)
+                for each in {text.strip(), *(inner.strip() for inner in (evaluated(text) if room >= 0 else ()))}:
                     seen.by_text.setdefault(each, []).append(argv)
         return seen
 
     def spelled(self, name: str) -> list[tuple[str, ...]]:
         """Return the distinct vectors of a program or module of that name, latest first."""
-        return list(islice(reversed(self.by_name.get(name, {})), MAX_SPELLINGS))
+        found = list(islice(reversed(self.by_name.get(name, {})), min(MAX_SPELLINGS, max(self.looks, 0))))
+        self.looks -= len(found)
+        return found
 
 
 def _base(program: str) -> str:
@@ -275,6 +287,17 @@ class _Matching:
 
     def __init__(self, seen: Seen) -> None:
         self.seen = seen
+        self.left = MAX_READ
+        self.texts: dict[tuple[str, int | None], Read] = {}
+
+    def read(self, text: str, code: int | None) -> Read:
+        """Read a text once, as long as there is room."""
+        known = self.texts.get((text, code))
+        if known is None:
+            self.left -= len(text)
+            known = read_text(text, code) if self.left >= 0 else Read((), understood=False)
+            self.texts[text, code] = known
+        return known
 
     def found(self, source: int, said: Said, named: Named, rule: str, spellings: Sequence[tuple[str, ...]]) -> Matched:
         argv, event = _best(spellings, named.exit, self.seen)
@@ -299,7 +322,7 @@ class _Matching:
 
     def of_text(self, source: int, said: Said, text: str) -> list[Matched]:
         inside = said.exit if said.exit not in _KILLED else None
-        read = read_text(text, inside)
+        read = self.read(text, inside)
         whole = Named(literal(said.argv or ("bash", "-c", text), said.exit).words, True, said.exit, text)
         shells = _by_text(text, self.seen)
         if read.understood and not read.runs:

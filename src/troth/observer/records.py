@@ -300,8 +300,9 @@ def launch_record(facts: LaunchFacts) -> bytes:
 def observer_source_digest() -> str:
     """Return one digest over the observer's own source files, by name."""
     total = hashlib.sha256()
-    for path in sorted(Path(__file__).parent.glob("*.py")):
-        total.update(f"{sha256_hex(path.read_bytes())}  {path.name}\n".encode())
+    own = Path(__file__).parent
+    for path in sorted(own.rglob("*.py")):
+        total.update(f"{sha256_hex(path.read_bytes())}  {path.relative_to(own).as_posix()}\n".encode())
     return total.hexdigest()
 
 

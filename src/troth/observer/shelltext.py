@@ -8,22 +8,25 @@ Words with expansions are patterns. What the grammar does not understand is said
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from typing import TYPE_CHECKING, Any, Final
 
+from troth.observer.shellwords import MAX_DEPTH, Word, text_of, words_of
+
 if TYPE_CHECKING:
     from tree_sitter import Node
 
-MAX_DEPTH: Final = 60
-"""Nesting followed; what is nested deeper is not understood."""
+MAX_PARSED: Final = 16 << 10
+"""Characters of a text that is read; a longer one is not understood."""
+
+MAX_NODES: Final = 5_000
+"""Nodes of a syntax tree that is walked; a larger one is not understood."""
 
 MAX_RUNS: Final = 500
 """Programs taken from one text; a text with more is not understood."""
-
-MAX_CELLS: Final = 200_000
-"""Steps that one comparison of a pattern with words may take; a longer one is no match."""
 
 BUILTINS: Final = frozenset(
     {
@@ -49,9 +52,7 @@ _FILTERS: Final = frozenset(
 )  # fmt: skip
 """Programs that pass on or look through what another wrote: the other one does the work (done records §13.12)."""
 
-_EXPANSIONS: Final = frozenset(
-    {"simple_expansion", "expansion", "command_substitution", "arithmetic_expansion", "process_substitution"}
-)
+_LEAVING: Final = re.compile(rb"exit|exec|return")
 _BRANCHES: Final = frozenset(
     {
         "if_statement",
@@ -62,41 +63,6 @@ _BRANCHES: Final = frozenset(
         "function_definition",
     }
 )
-
-
-@dataclass(frozen=True, slots=True)
-class Word:
-    """A word as far as the text tells it: literal parts with ``None`` between them for what an expansion puts there.
-
-    ``least`` and ``several`` say how many words it can become: an unquoted expansion none or many.
-    """
-
-    parts: tuple[str | None, ...]
-    least: int = 1
-    several: bool = False
-
-    @property
-    def text(self) -> str | None:
-        """Return the word when nothing in it is expanded."""
-        if None in self.parts:
-            return None
-        return "".join(part for part in self.parts if part is not None)
-
-    def fits(self, word: str) -> bool:
-        """Tell whether an expansion can have made this word; linear in its length."""
-        if None not in self.parts:
-            return word == self.text
-        first, last = self.parts[0] or "", self.parts[-1] or ""
-        if len(word) < len(first) + len(last) or not word.startswith(first) or not word.endswith(last):
-            return False
-        at, end = len(first), len(word) - len(last)
-        for part in self.parts[1:-1]:
-            if part is not None:
-                found = word.find(part, at, end)
-                if found < 0:
-                    return False
-                at = found + len(part)
-        return True
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,30 +107,6 @@ def literal(argv: Sequence[str], exit_code: int | None) -> Named:
     return Named(tuple(Word((word,)) for word in argv), True, exit_code, " ".join(argv))
 
 
-def fit(words: Sequence[Word], argv: Sequence[str]) -> bool:
-    """Tell whether expansions can have made these words of the pattern."""
-    if not any(word.several for word in words):
-        return len(words) == len(argv) and all(word.fits(seen) for word, seen in zip(words, argv, strict=True))
-    if len(words) * (len(argv) + 1) > MAX_CELLS:
-        return False
-    reached = {0}
-    for word in words:
-        after: set[int] = set()
-        if word.least == 0:
-            after |= reached
-        for start in sorted(reached):
-            at = start
-            while at < len(argv) and at + 1 not in after and word.fits(argv[at]):
-                at += 1
-                after.add(at)
-                if not word.several:
-                    break
-        reached = after
-        if not reached:
-            return False
-    return len(argv) in reached
-
-
 class Shells:
     """Shells and the text they are given with ``-c``."""
 
@@ -199,7 +141,7 @@ def evaluated(text: str) -> tuple[str, ...]:
     found = []
     if root is not None:
         for node in _commands(root):
-            words = _words(node, 0)
+            words = words_of(node, 0)
             literals = [word.text for word in words]
             if len(literals) > 1 and literals[0] == "eval" and None not in literals[1:]:
                 found.append(" ".join(part for part in literals[1:] if part is not None))
@@ -228,7 +170,10 @@ def _read(text: str, *, certain: bool, exit_code: int | None, depth: int) -> Rea
     root = _tree(text)
     if root is None or depth > 4:
         return Read((), understood=False)
-    reading = _Reading(depth, *_settings(root), _functions(root))
+    # Most texts set nothing and define nothing, and a walk over all commands is what takes the time.
+    stops, fails = _settings(root) if "set" in text else (False, False)
+    functions = _functions(root) if "(" in text or "function" in text else frozenset()
+    reading = _Reading(depth, stops, fails, functions)
     try:
         runs = reading.statements(root, certain, exit_code, 0)
     except _TooMuch:
@@ -245,17 +190,15 @@ def _parser() -> Any:
 
 
 def _tree(text: str) -> Node | None:
-    """Return the syntax tree, or None where the grammar met an error."""
+    """Return the syntax tree, or None where the grammar met an error or the text is too large."""
+    if len(text) > MAX_PARSED:
+        return None
     try:
         data = text.encode()
     except UnicodeEncodeError:
         return None
     root: Node = _parser().parse(data).root_node
-    return None if root.has_error else root
-
-
-def _text(node: Node) -> str:
-    return (node.text or b"").decode("utf-8", "replace")
+    return None if root.has_error or root.descendant_count > MAX_NODES else root
 
 
 def _commands(root: Node) -> Iterator[Node]:
@@ -276,7 +219,7 @@ def _functions(root: Node) -> frozenset[str]:
         node = stack.pop()
         name = node.child_by_field_name("name") if node.type == "function_definition" else None
         if name is not None:
-            names.add(_text(name))
+            names.add(text_of(name))
         stack.extend(node.named_children)
     return frozenset(names)
 
@@ -285,7 +228,7 @@ def _settings(root: Node) -> tuple[bool, bool]:
     """Tell whether the text sets ``errexit`` and ``pipefail`` anywhere."""
     stops = fails = False
     for node in _commands(root):
-        words = [word.text or "" for word in _words(node, 0)]
+        words = [word.text or "" for word in words_of(node, 0)]
         if words and words[0] == "set":
             stops = stops or "errexit" in words or any(w[:1] == "-" and w[1:2] != "-" and "e" in w for w in words[1:])
             fails = fails or "pipefail" in words
@@ -437,7 +380,7 @@ class _Reading:
         if self.count > MAX_RUNS:
             raise _TooMuch
         runs = self.substituted(node, certain, depth)
-        words = _words(node, depth)
+        words = words_of(node, depth)
         while words and words[0].text in _LEAD:
             lead, words = words[0].text, words[1:]
             while words and (words[0].text or "").startswith("-"):
@@ -451,7 +394,7 @@ class _Reading:
         if words[0].text in BUILTINS:
             return runs
         certain = certain and words[0].text is not None and words[0].text not in self.functions
-        return [*runs, Named(tuple(words), certain, code if certain else None, _text(node))]
+        return [*runs, Named(tuple(words), certain, code if certain else None, text_of(node))]
 
     def evaluated(self, words: Sequence[Word], certain: bool, code: int | None) -> list[Named]:
         texts = [word.text for word in words]
@@ -464,7 +407,7 @@ class _Reading:
 
 
 def _is_set(node: Node) -> bool:
-    words = _words(node, 0) if node.type == "command" else []
+    words = words_of(node, 0) if node.type == "command" else []
     return bool(words) and words[0].text == "set"
 
 
@@ -476,148 +419,5 @@ def _negates(node: Node) -> bool:
 def _leaves(node: Node) -> bool:
     """Tell whether a statement may end the shell before what follows it."""
     return any(
-        (_words(command, 0) or [Word(("",))])[0].text in ("exit", "exec", "return") for command in _commands(node)
+        (words_of(command, 0) or [Word(("",))])[0].text in ("exit", "exec", "return") for command in _commands(node)
     )
-
-
-# --- words ---
-
-
-def _words(node: Node, depth: int) -> list[Word]:
-    """Return the words of a simple command, its name first."""
-    words = []
-    for child in node.named_children:
-        if child.type == "command_name":
-            words += [_word(inner, depth) for inner in child.named_children[:1]]
-        elif child.type not in (
-            "variable_assignment",
-            "file_redirect",
-            "heredoc_redirect",
-            "herestring_redirect",
-            "comment",
-        ):
-            words.append(_word(child, depth))
-    return words
-
-
-def _word(node: Node, depth: int) -> Word:
-    parts, several = _parts(node, depth)
-    joined: list[str | None] = []
-    for part in parts:
-        if part is None:
-            if not joined or joined[-1] is not None:
-                joined.append(None)
-        elif joined and joined[-1] is not None:
-            joined[-1] += part
-        else:
-            joined.append(part)
-    bare = joined == [None] and node.type in _EXPANSIONS and several
-    return Word(tuple(joined) or ("",), least=0 if bare else 1, several=several)
-
-
-def _parts(node: Node, depth: int) -> tuple[list[str | None], bool]:
-    """Return the parts of a word, None for an expansion, and whether it can become several words."""
-    kind, text = node.type, _text(node)
-    if depth > MAX_DEPTH:
-        return [None], True
-    if kind == "raw_string":
-        return [text[1:-1]], False
-    if kind == "ansi_c_string":
-        return [_ansi(text[2:-1])], False
-    if kind in ("string", "translated_string"):
-        return _quoted(node), False
-    if kind in _EXPANSIONS:
-        return [None], kind not in ("process_substitution", "arithmetic_expansion")
-    if kind == "brace_expression" or (kind in ("word", "concatenation") and _braces(text)):
-        return [None], True
-    if kind == "concatenation":
-        parts: list[str | None] = []
-        several = False
-        for child in node.children:
-            found, more = _parts(child, depth + 1)
-            parts += found
-            several = several or more
-        return parts, several
-    return _unquoted(text)
-
-
-def _braces(text: str) -> bool:
-    opened = text.find("{")
-    closed = text.find("}", opened)
-    return 0 <= opened < closed and ("," in text[opened:closed] or ".." in text[opened:closed])
-
-
-def _unquoted(text: str) -> tuple[list[str | None], bool]:
-    parts: list[str | None] = []
-    several = False
-    if text.startswith("~"):
-        parts.append(None)
-        text = text[1:]
-        while text and text[0] != "/":
-            text = text[1:]
-    held = ""
-    at = 0
-    while at < len(text):
-        char = text[at]
-        if char == "\\" and at + 1 < len(text):
-            held += "" if text[at + 1] == "\n" else text[at + 1]
-            at += 2
-            continue
-        if char in "*?" or (char == "[" and "]" in text[at:]):
-            parts += [held, None]
-            held, several = "", True
-            if char == "[":
-                at = text.index("]", at)
-        else:
-            held += char
-        at += 1
-    parts.append(held)
-    return [part for part in parts if part != ""] or [""], several
-
-
-def _quoted(node: Node) -> list[str | None]:
-    """Return the parts of a double-quoted word: what is no expansion stands as it is, gaps of the tree included."""
-    data = node.text or b""
-    start = node.start_byte
-    at = data.find(b'"') + 1
-    parts: list[str | None] = []
-    for child in node.named_children:
-        if child.type in _EXPANSIONS:
-            parts += [_unescaped(data[at : child.start_byte - start]), None]
-            at = child.end_byte - start
-    parts.append(_unescaped(data[at:-1]))
-    return [part for part in parts if part != ""] or [""]
-
-
-def _unescaped(data: bytes) -> str:
-    text = data.decode("utf-8", "replace")
-    found = ""
-    at = 0
-    while at < len(text):
-        if text[at] == "\\" and at + 1 < len(text) and text[at + 1] in '"\\$`\n':
-            found += "" if text[at + 1] == "\n" else text[at + 1]
-            at += 2
-        else:
-            found += text[at]
-            at += 1
-    return found
-
-
-_ANSI: Final = {"n": "\n", "t": "\t", "r": "\r", "\\": "\\", "'": "'", '"': '"', "a": "\a", "b": "\b", "e": "\x1b"}
-
-
-def _ansi(text: str) -> str | None:
-    """Return the text of ``$'…'`` where its escapes are the common ones, else None."""
-    found = ""
-    at = 0
-    while at < len(text):
-        if text[at] != "\\":
-            found += text[at]
-            at += 1
-            continue
-        known = _ANSI.get(text[at + 1 : at + 2])
-        if known is None:
-            return None
-        found += known
-        at += 2
-    return found
