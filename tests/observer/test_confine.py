@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import json
 import os
+import shutil
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
+import orjson
 import pytest
 
+import troth
 from support.observing import needs_observer
 from troth.observer import confine
 from troth.observer.commands import Bench, CommandRun, run_command
@@ -17,6 +23,7 @@ from troth.observer.groups import Ceiling, Group, make_group
 pytestmark = [needs_observer, pytest.mark.observer]
 
 MIB = 1 << 20
+ORDINARY = 54321
 LIMITS = RunLimits(
     seconds=30, memory_bytes=200 * MIB, processes=40, output_bytes=MIB // 4, file_bytes=16 * MIB
 )  # fmt: skip
@@ -146,3 +153,32 @@ def test_the_first_process_is_out_of_reach(run: Run) -> None:
         "raise SystemExit(3)\n"
     )
     assert (told.exit, told.output) == (3, b"own output\n")
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root starts programs as somebody else")
+def test_an_ordinary_user_is_held_as_well() -> None:
+    """A user who may make no group: resource limits hold, counted for a real unprivileged user."""
+    asked = subprocess.run(["/usr/bin/python3", "-V"], capture_output=True, text=True, check=False)
+    if asked.stdout.split(".")[:2] != [f"Python {sys.version_info[0]}", str(sys.version_info[1])]:
+        pytest.skip("the system's own Python is another version than this one")
+    place = Path("/var/tmp") / f"troth-limits-{os.getpid()}"
+    try:
+        shutil.copytree(Path(troth.__file__).parent, place / "troth", ignore=shutil.ignore_patterns("__pycache__"))
+        shutil.copytree(Path(orjson.__file__).parent, place / "orjson")
+        shutil.copy(Path(__file__).parent / "drive_limits.py", place)
+        (place / "scratch").mkdir()
+        subprocess.run(["chown", "-R", f"{ORDINARY}:{ORDINARY}", str(place)], check=True)
+        done = subprocess.run(
+            ["setpriv", f"--reuid={ORDINARY}", f"--regid={ORDINARY}", "--clear-groups", "/usr/bin/python3", "-B",
+             str(place / "drive_limits.py"), str(place / "scratch")],
+            env={"PATH": "/usr/bin:/bin", "PYTHONPATH": str(place)}, cwd=place, capture_output=True, text=True,
+            check=False, timeout=120,
+        )  # fmt: skip
+    finally:
+        shutil.rmtree(place, ignore_errors=True)
+    assert done.returncode == 0, done.stderr
+    told = [json.loads(line) for line in done.stdout.splitlines()]
+    assert {line[0] for line in told} == {ORDINARY}
+    assert [line[1:4] for line in told] == [
+        ["below", None, 0], ["memory", None, 1], ["forks", "too_many_processes", -9], ["first", None, 1],
+    ]  # fmt: skip
