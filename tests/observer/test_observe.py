@@ -223,7 +223,6 @@ def test_a_tracer_that_is_killed_ends_the_sandbox_and_lowers_coverage(watch: Wat
 
     def launch_and_shoot(*args: object, on_start: Callable[[int], None], **options: object) -> object:
         def shoot(pid: int) -> None:
-            on_start(pid)
             child = os.fork()
             if child == 0:
                 try:
@@ -231,6 +230,7 @@ def test_a_tracer_that_is_killed_ends_the_sandbox_and_lowers_coverage(watch: Wat
                     os.kill(pid, signal.SIGKILL)
                 finally:
                     os._exit(0)  # whatever happens, a child must not go on with the other tests
+            on_start(pid)
 
         return original(*args, on_start=shoot, **options)
 
