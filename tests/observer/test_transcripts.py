@@ -125,6 +125,16 @@ def test_calls_that_claim_nothing(entries: list[dict[str, Any]], why: str) -> No
     assert told(twin) == [("pytest", 0)]
 
 
+def test_an_exit_that_the_tool_may_have_read_otherwise_is_not_claimed() -> None:
+    def exits(command: str, **details: Any) -> list[int | None]:
+        found = read(lines(call(command), result("", **details)), "claude-stream")
+        return [said.exit for said in found.said]
+
+    assert exits("grep -q x f") == exits("a | rg x") == exits("diff a b") == exits("[ -f x ]") == [None]
+    assert exits("grep -q x f", stdout="x") == exits("pytest -q") == exits("make latest") == [0]
+    assert exits("pytest", returnCodeInterpretation="fine") == [None]
+
+
 def test_a_mention_in_text_or_in_a_result_is_no_call() -> None:
     said = {"type": "text", "text": "I ran `pytest -x`: exit 0"}
     quoting = {"type": "tool_use", "id": "t9", "name": "Write", "input": {"content": "$ pytest", "command": "pytest"}}

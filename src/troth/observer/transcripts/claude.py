@@ -21,6 +21,9 @@ TRIED: Final = ("2.1.197",)
 TOOLS: Final = frozenset({"Bash"})
 """Tools whose calls are runs of a command."""
 
+_OWN_MEANING: Final = re.compile(r"\b(?:e|f|z|rip)?grep\b|\b(?:rg|find|diff|cmp|test)\b|\[")
+"""Programs whose exit the tool may read otherwise; where it does not say whether it did, their exit is not known."""
+
 _EXIT: Final = re.compile(r"(?:Error: )?Exit code (-?\d{1,3})(?:\n|\Z)")
 
 
@@ -80,7 +83,7 @@ def _said(asked: tuple[int, str, str, bool], block: dict[str, Any], entry: dict[
         return "interrupted"
     at = text_at(entry, "timestamp")
     if block.get("is_error") is not True:
-        meant = bool(details.get("returnCodeInterpretation"))
+        meant = bool(details.get("returnCodeInterpretation")) or (not details and bool(_OWN_MEANING.search(command)))
         return Said(number, text=command, exit=None if meant else 0, by=by, time=at)
     told = _EXIT.match(_text(block.get("content")))
     if told is None:
