@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import random
+import tracemalloc
 from typing import Any
 
 import pytest
@@ -104,3 +105,14 @@ def test_steps_that_go_back_and_lines_after_the_end() -> None:
         "off_1": "Closed:protocol_error",
         "off_2": "Closed:protocol_error",
     }
+
+
+def test_lines_that_are_kept_take_no_more_room_than_they_are_long():
+    body = {"msg_id": "msg_1", "type": "Disclosure", "claims": ["x" * 700]}
+    tracemalloc.start()
+    try:
+        lines = [message_line(step, body) for step in range(500)]
+        room = tracemalloc.get_traced_memory()[0]
+    finally:
+        tracemalloc.stop()
+    assert room < 1.5 * sum(map(len, lines))
