@@ -124,3 +124,14 @@ def test_names_of_measures_stand_apart_from_their_values(here: Path, capsys: pyt
     assert "    unsupported_after_pass 1 [" in out
     _, one = said(capsys, "run")
     assert "One setting: 1 deal, seed 1" in one
+
+
+def test_a_quick_check_claims_nothing_of_what_it_did_not_look_at(
+    here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert said(capsys, "run", "--out", "kept")[0] == 0
+    assert "Every file is what its transcript comes to" in said(capsys, "report", "kept")[1]
+    (here / "kept" / "report.html").write_text("another page")
+    status, out = said(capsys, "report", "kept", "--quick")
+    assert (status, "were not looked at" in out, "Every file" in out) == (0, True, False)
+    assert said(capsys, "report", "kept")[0] == 1

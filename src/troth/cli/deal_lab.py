@@ -225,7 +225,11 @@ def report_cmd(folder: Path, quick: bool, as_json: bool) -> int:
     for name, says in found.faults:
         say(coloured(f"{printable(name, 200)} {says}", "red"))
     if not found.faults:
-        say("Every file is what its transcript comes to" + ("." if left else ", and what the seed gives again."))
+        say(
+            "The records are what the transcript comes to; report and plots were not looked at."
+            if left
+            else "Every file is what its transcript comes to, and what the seed gives again."
+        )
     if left:
         say(f"Not played again: {why}.")
     for one in found.runs:
