@@ -129,6 +129,22 @@ def test_what_a_chunks_reviewer_left_out_is_a_seam() -> None:
     ]
 
 
+def test_a_finding_about_what_its_reviewer_did_not_see_is_named() -> None:
+    held = plan()
+    anchor = {"type": "file_range", "path": "b.py", "line_start": 1}
+    entry = {"anchor": anchor, "observation": "It is odd.", "grounding": "artifact_observed"}
+    raised = {"id": "F001", "severity": "low", "claim": "Odd.", "evidence": [entry], "recommendation": "Look.",
+              "confidence": "low"}  # fmt: skip
+    for number, told in ((1, []), (0, ["F001 points at what the reviewer of c01 did not see."])):
+        reviews = {chunk.id: review(chunk, []) for chunk in held.chunks}
+        chunk = held.chunks[number]
+        reviews[chunk.id] = {**reviews[chunk.id], "assessment": "needs_attention", "findings": [raised]}
+        value = assembled(held, reviews, review_id="whole")
+        sound(value, held.artifact)
+        assert value["limitations"][len(STATEMENTS) :] == told
+        assert [one["evidence"][0]["anchor"] for one in value["findings"]] == [anchor]
+
+
 def test_a_failed_chunk_is_named_and_the_run_incomplete() -> None:
     held = plan()
     first, second, third = held.chunks

@@ -115,7 +115,8 @@ def assembled(
 
     ``extensions.chunks`` lists the chunks (id, members, digest, outcome), ``extensions.chunk_sources`` where each
     finding comes from. An anchor that would mean another place in the whole than in its chunk is restated as the lines
-    that it meant; the reviewer's own stands in the sources.
+    that it meant; the reviewer's own stands in the sources. A finding that points at another chunk, which its reviewer
+    never saw, is named among the limits.
 
     Args:
         plan: the chunks.
@@ -136,11 +137,14 @@ def assembled(
     raised.sort(key=lambda pair: SEVERITIES.index(pair[1]["severity"]))
     findings = []
     sources: dict[str, Any] = {}
+    unseen: list[str] = []
     for number, (chunk, finding) in enumerate(raised, 1):
         name = f"F{number:03d}"
         evidence, original = _restated(finding["evidence"], chunk, plan.artifact)
         findings.append({**finding, "id": name, "evidence": evidence})
         sources[name] = {"chunk": chunk.id, "finding_id": finding["id"]} | ({"anchors": original} if original else {})
+        if _points_outside(finding["evidence"], chunk, plan.artifact):
+            unseen.append(f"{name} points at what the reviewer of {chunk.id} did not see.")
     chunks = [_told(chunk, reviews.get(chunk.id), failures.get(chunk.id)) for chunk in plan.chunks]
     done = all(chunk["outcome"] in ("approve", "needs_attention") for chunk in chunks)
     return {
@@ -152,7 +156,7 @@ def assembled(
         "assessment": "needs_attention" if findings else "approve" if done else "unable_to_assess",
         "summary": f"{len(reviews)} of {len(chunks)} chunks were reviewed, each alone: {len(findings)} findings.",
         "findings": findings,
-        "limitations": [*STATEMENTS, *_seams(plan, reviews)],
+        "limitations": [*STATEMENTS, *unseen, *_seams(plan, reviews)],
         "extensions": {"chunks": chunks, "chunk_sources": sources},
     }
 
@@ -190,6 +194,14 @@ def _seams(plan: Plan, reviews: Mapping[str, Mapping[str, Any]]) -> Iterable[str
     for chunk in plan.chunks:
         for text in limits_of(reviews[chunk.id]) if chunk.id in reviews else ():
             yield f"Seam of {chunk.id} ({', '.join(chunk.members)}): {text}"
+
+
+def _points_outside(evidence: Sequence[Mapping[str, Any]], chunk: Chunk, whole: Artifact) -> bool:
+    """Tell whether an anchor leads nowhere in its chunk and somewhere in the whole: it was guessed, not observed."""
+    return any(
+        not resolve(entry["anchor"], chunk.artifact).holds and resolve(entry["anchor"], whole).holds
+        for entry in evidence
+    )
 
 
 def _restated(
