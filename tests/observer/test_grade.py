@@ -529,6 +529,15 @@ def test_what_a_command_leaves_running_is_ended_and_told(ground: Ground) -> None
     assert max(run["seconds"] for run in runs) < 50
 
 
+def test_a_script_that_names_no_interpreter_is_one_for_the_shell(ground: Ground) -> None:
+    ground.write("check", "exit $1\n").chmod(0o755)
+    ground.write("empty", "").chmod(0o644)
+    ground.seal(("./check", "0"), ("./check", "4"), ("./empty",))
+    made = ground.grade()
+    assert results(made) == {"c0": 0, "c1": 4}
+    assert why(made, 2) == "not_started"
+
+
 def test_a_status_is_the_programs_own(ground: Ground) -> None:
     """What ends with 137 was not killed, and what prints the words of our own programs was started."""
     ground.seal(

@@ -13,6 +13,7 @@ the program's session.
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import resource
@@ -33,6 +34,19 @@ def _close_to_tracing() -> None:
     ctypes.CDLL(None).prctl(_NOT_DUMPABLE, 0, 0, 0, 0)
 
 
+def _execute(argv: list[str]) -> None:
+    try:
+        os.execvp(argv[0], argv)  # noqa: S606 - no shell is wanted: the vector is the contract's own
+    except OSError as fault:
+        if fault.errno != errno.ENOEXEC:
+            raise
+        # A script that names no interpreter is one for the shell, as execvp(3) has it.
+        folders = [""] if "/" in argv[0] else os.environ.get("PATH", os.defpath).split(":")
+        found = (os.path.join(folder, argv[0]) for folder in folders)
+        script = next((path for path in found if os.access(path, os.X_OK)), argv[0])
+        os.execv("/bin/sh", ["/bin/sh", script, *argv[1:]])  # noqa: S606 - as the comment above says
+
+
 def _become(argv: list[str], limits: dict[str, int], report: int) -> None:
     """Turn the child into the program; what goes wrong is written as a number."""
     try:
@@ -44,7 +58,7 @@ def _become(argv: list[str], limits: dict[str, int], report: int) -> None:
         # The interpreter ignores these; a program has to find them as they are for everybody.
         for number in (signal.SIGPIPE, signal.SIGXFSZ, signal.SIGINT):
             signal.signal(number, signal.SIG_DFL)
-        os.execvp(argv[0], argv)  # noqa: S606 - no shell is wanted: the vector is the contract's own
+        _execute(argv)
     except OSError as fault:
         os.write(report, str(fault.errno or 1).encode())
     except ValueError:
