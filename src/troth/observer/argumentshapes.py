@@ -225,8 +225,9 @@ def _by_format(at: int, text: str) -> Iterator[Found]:
         for kind, value in finds(_plugins(), line):
             # The library tells some kinds by their first letters alone: what stands around them is part of it.
             for start, end in _around(text, value):
-                if end - start >= 16 and any(map(str.isdigit, text[start:end])):
-                    yield Found(at, start, end, kind, text[start:end])
+                word = text[start:end]
+                if len(word) >= 16 and any(map(str.isdigit, word)) and not _in_digest(word, value):
+                    yield Found(at, start, end, kind, word)
 
 
 def _may_be_token(run: str) -> bool:
@@ -235,6 +236,13 @@ def _may_be_token(run: str) -> bool:
         return False
     pieces = [piece for piece in _JOINTS.split(run) if len(piece) >= 10]
     return any(any(map(str.isdigit, piece)) and any(map(str.isalpha, piece)) for piece in pieces)
+
+
+def _in_digest(word: str, value: str) -> bool:
+    """Tell whether a find is a part of a digest, in which any four letters stand sooner or later."""
+    return any(
+        value in piece and len(piece) > len(value) and _PLAIN_DIGEST.match(piece) for piece in _JOINTS.split(word)
+    )
 
 
 def _around(text: str, value: str) -> Iterator[tuple[int, int]]:
