@@ -290,3 +290,26 @@ def test_hostile_projects_are_shown_harmlessly(tmp_path: Path) -> None:
         assert answer.exit == 0, answer
         assert "\x1b" not in answer.out + answer.err
         assert answer.out.count("\n[[acceptance]]") == (0 if words else 1)
+
+
+@needs_observer
+@pytest.mark.observer
+def test_commands_of_a_strangers_contract_are_told_and_never_crash(work: Path) -> None:
+    words = ["a\x00b", "\ud800", "x" * 5000, "/" + "y/" * 3000, "\x1b[2J"]
+    record = {
+        "schema_version": "probity-done-contract/v1",
+        "contract_id": "a",
+        "protected_paths": [],
+        "acceptance": [{"id": str(index), "argv": [word]} for index, word in enumerate(words)],
+        "adequacy": {"mutants": 0, "killed": 0},
+    }
+    (work / "contract.json").write_text(json.dumps(record))
+    told = troth("contract", "check", work / "contract.json", "--workspace", work, "--run", "--json", cwd=work)
+    assert told.exit == 1, told
+    assert len(told.json["ran"]) == len(words)
+    assert all(item["told"].startswith("could not be started") for item in told.json["ran"].values())
+    shown = troth("contract", "check", work / "contract.json", "--workspace", work, cwd=work)
+    assert (shown.exit, shown.err.count("would not start here")) == (0, len(words)), shown
+    assert "\x1b" not in shown.err + shown.out
+    assert troth("contract", "show", work / "contract.json", cwd=work).exit == 0
+    assert troth("contract", "diff", work / "contract.json", work / "contract.json", cwd=work).exit == 0

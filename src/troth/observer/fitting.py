@@ -25,8 +25,16 @@ def commands_here(contract: Mapping[str, Any], root: Path) -> dict[str, str]:
     return {
         command["id"]: command["argv"][0]
         for command in contract["acceptance"]
-        if not program_seen(spec, command["argv"][0])
+        if not (startable(command["argv"]) and program_seen(spec, command["argv"][0]))
     }
+
+
+def startable(argv: Sequence[str]) -> bool:
+    """Tell whether a system can be asked to start the vector at all: no NUL, nothing that is not UTF-8."""
+    try:
+        return all("\0" not in word and word.encode() is not None for word in argv)
+    except UnicodeEncodeError:
+        return False
 
 
 def run_here(contract: Mapping[str, Any], root: Path, tree: Snapshot, limits: RunLimits) -> dict[str, dict[str, Any]]:
@@ -37,6 +45,10 @@ def run_here(contract: Mapping[str, Any], root: Path, tree: Snapshot, limits: Ru
         copy_workspace(root, tree, place / "base")
         copy = WorkCopy.of(place / "base", place / "work")
         for command in contract["acceptance"]:
+            if not startable(command["argv"]):
+                told = "could not be started: its words are none that a system takes"
+                found[command["id"]] = {"ended": False, "passed": False, "told": told}
+                continue
             run = run_command(bench, copy.place, command["argv"])
             found[command["id"]] = {"ended": run.ended_itself, "passed": run.passed, "told": how_it_ended(run)}
             copy.restore()

@@ -72,7 +72,10 @@ class Learnt:
 
 def elsewhere(program: str) -> str:
     """Return where this machine has a program that the sandbox does not show, as the end of a sentence; or nothing."""
-    found = shutil.which(program)
+    try:
+        found = shutil.which(program)
+    except ValueError:
+        return ""  # a NUL, or no UTF-8
     return f"; it stands at {found}, which no sandbox shows: install it below /usr" if found is not None else ""
 
 
