@@ -244,3 +244,33 @@ def test_all_suites_on_one_page(tmp_path: Path) -> None:
     (tmp_path / "all" / "report.html").write_text("better")
     found = troth("deal", "report", "all", "--json", cwd=tmp_path, timeout=600)
     assert found.json["faults"] == [{"file": "report.html", "says": "holds other bytes"}]
+
+
+def test_a_place_that_is_taken_is_refused_before_anything_is_played(
+    tmp_path: Path, files: dict[str, bytes], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def never(*_: object) -> None:
+        raise AssertionError
+
+    with monkeypatch.context() as patched:
+        patched.setattr("troth.lab.suites.playing.play_suite", never)
+        (tmp_path / "file").write_text("mine")
+        (tmp_path / "folder").mkdir()
+        (tmp_path / "link").symlink_to(tmp_path / "folder")
+        for name in ("file", "folder", "link"):
+            assert main(["deal", "suite", "f1", "--runs", "3", "--out", str(tmp_path / name)]) == 2
+            assert "E_RUN_FOLDER_EXISTS" in capsys.readouterr().err
+        assert (tmp_path / "file").read_text() == "mine"
+    # and the honest twin: the folder of the very same run may stand there
+    assert main(["deal", "run", "--out", str(tmp_path / "again")]) == 0
+    assert main(["deal", "run", "--out", str(tmp_path / "again")]) == 0
+    assert "the same bytes stand in" in capsys.readouterr().out
+
+
+def test_the_folder_of_a_sweep_is_told_from_that_of_a_run(tmp_path: Path, folder: Path) -> None:
+    (tmp_path / "swept").mkdir()
+    (tmp_path / "swept" / "sweep.json").write_text("{}")
+    with pytest.raises(Refused, match="folder of a sweep"):
+        check(tmp_path / "swept")
+    (folder / "sweep.json").write_text("{}")
+    assert check(folder, again=True).faults == (("sweep.json", "does not belong there"),)

@@ -289,8 +289,10 @@ def _keep(
 ) -> int:
     """Play suites, write their folders, tell what was found, and return the exit status."""
     from troth.lab.falsification import applicable
-    from troth.lab.folders import files_of, inferred, joined, write
+    from troth.lab.folders import files_of, inferred, joined, refuse_taken, write
 
+    for _, folder in plays:
+        refuse_taken(folder)
     if as_json:
         note(f"troth: {labelled()}")
     else:

@@ -190,12 +190,7 @@ def write(folder: Path, files: Mapping[str, bytes]) -> bool:
     if os.path.lexists(folder):
         if not folder.is_symlink() and folder.is_dir() and not difference(folder, files):
             return False
-        raise Refused(
-            "E_RUN_FOLDER_EXISTS",
-            "another run, or something else, stands there, and nothing is overwritten",
-            remedy="Name another folder with --out.",
-            place=Place(file=str(folder)),
-        )
+        raise _taken(folder)
     made = folder.with_name(f".{folder.name}.{secrets.token_hex(6)}.new")
     try:
         made.mkdir(parents=True)
@@ -209,6 +204,25 @@ def write(folder: Path, files: Mapping[str, bytes]) -> bool:
     finally:
         shutil.rmtree(made, ignore_errors=True)
     return True
+
+
+def refuse_taken(folder: Path) -> None:
+    """Refuse, before anything is played, a place where a run's folder cannot come to stand.
+
+    Raises:
+        Refused: ``E_RUN_FOLDER_EXISTS``, what stands there is no run's folder.
+    """
+    if os.path.lexists(folder) and (folder.is_symlink() or not (folder / "run.json").is_file()):
+        raise _taken(folder)
+
+
+def _taken(folder: Path) -> Refused:
+    return Refused(
+        "E_RUN_FOLDER_EXISTS",
+        "another run, or something else, stands there, and nothing is overwritten",
+        remedy="Name another folder with --out.",
+        place=Place(file=str(folder)),
+    )
 
 
 def difference(folder: Path, files: Mapping[str, bytes]) -> list[tuple[str, str]]:
@@ -258,6 +272,13 @@ def check(
     """
     if not folder.is_dir():
         raise _unreadable(folder, "there is no such folder")
+    if (folder / "sweep.json").is_file() and not os.path.lexists(folder / "run.json"):
+        raise Refused(
+            "E_RUN_FOLDER",
+            "this is the folder of a sweep",
+            remedy="Start the sweep again with the same --out: it looks its chunks through and plays what is missing.",
+            place=Place(file=str(folder)),
+        )
     recipe = _json(folder, "run.json")
     names = recipe.get("suites")
     if names is None:
