@@ -11,7 +11,7 @@ import pytest
 from support.observing import needs_observer
 from support.project import Project, project, sealed_project
 from support.shell import Shell, make_shell
-from support.toolagents import transcript, words
+from support.toolagents import AGENTS, transcript, words
 
 __all__ = ["project", "sealed_project"]
 
@@ -108,6 +108,15 @@ def test_an_agents_own_records_make_the_claims_of_a_run(project: Project) -> Non
         "python3 -m unittest -q tests.test_app", "ls src",
     ]  # fmt: skip
     assert project.troth("receipt", "check", folder, "--json").json["receipt"] == {"verdict": "valid"}
+
+
+@needs_observer
+@pytest.mark.observer
+@pytest.mark.slow
+@pytest.mark.parametrize(("style", "steps"), AGENTS)
+def test_every_honest_agent_is_supported(project: Project, style: str, steps: str) -> None:
+    status, answer = run(project, style, steps)
+    assert (status, answer["done"]["decision"]) == (0, "supported"), answer
 
 
 @needs_observer
