@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -104,6 +105,20 @@ def test_a_folder_that_hands_on_too_little_is_passed_over(tmp_path: Path, kernel
     (tmp_path / "cgroup.subtree_control").write_text("memory\n")
     assert make_in(where, "two", CEILING) is None
     assert not (tmp_path / "two").exists()
+
+
+def test_groups_of_runs_that_were_killed_are_swept_up(tmp_path: Path, kernel: None) -> None:
+    gone, young, alive = (
+        tmp_path / f"troth-{pid}-00" for pid in (999_999_999, 999_999_998, os.getpid())
+    )  # fmt: skip
+    for folder in (gone, young, alive, tmp_path / "other"):
+        folder.mkdir()
+    for folder in (gone, alive, tmp_path / "other"):
+        os.utime(folder, (1, 1))
+    _parent(tmp_path, "memory pids\n")
+    assert make_in(Parents(2, (("", (tmp_path,)),)), "troth-1-new", CEILING) is not None
+    assert not gone.exists()
+    assert all(folder.exists() for folder in (young, alive, tmp_path / "other", tmp_path / "troth-1-new"))
 
 
 def test_where_no_limit_can_be_written_there_is_no_group(tmp_path: Path) -> None:

@@ -26,6 +26,8 @@ _SHELL: Final = 'while [ "$1" != -- ]; do echo $$ >"$1" || exit 125; shift; done
 """Enters the groups whose files are named before ``--`` and becomes what stands behind it."""
 
 _REMOVAL_SECONDS: Final = 5.0
+_STALE_SECONDS: Final = 600.0
+_PREFIX: Final = "troth-"
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,6 +198,16 @@ class Group:
                 time.sleep(0.01)
 
 
+def _sweep(parent: Path) -> None:
+    """Remove groups of runs of ours that were killed before they could; a group with anything in it stays."""
+    for folder in parent.glob(f"{_PREFIX}*"):
+        pid = folder.name.removeprefix(_PREFIX).partition("-")[0]
+        with contextlib.suppress(OSError):
+            # The number may be somebody's of another namespace, between making a group and entering it: hence the age.
+            if not Path(f"/proc/{pid}").exists() and time.time() - folder.stat().st_mtime > _STALE_SECONDS:
+                folder.rmdir()
+
+
 def make_in(where: Parents, name: str, ceiling: Ceiling) -> Group | None:
     """Make a group in the first folder of each kind that allows it; ``None`` where none does.
 
@@ -211,6 +223,7 @@ def make_in(where: Parents, name: str, ceiling: Ceiling) -> Group | None:
                 folder.mkdir()
             except OSError:
                 continue
+            _sweep(parent)
             try:
                 for file, value, needed in _settings(controller, ceiling):
                     if needed or (folder / file).exists():
@@ -236,7 +249,7 @@ def _candidates() -> tuple[Parents, ...]:
 
 def make_group(ceiling: Ceiling) -> Group | None:
     """Make a control group for one command, or return ``None`` where this process may make none."""
-    name = f"troth-{os.getpid()}-{secrets.token_hex(4)}"
+    name = f"{_PREFIX}{os.getpid()}-{secrets.token_hex(4)}"
     for where in _candidates():
         group = make_in(where, name, ceiling)
         if group is not None:
