@@ -93,8 +93,10 @@ def test_no_claim_of_any_honest_run_is_accused(agent: Agent, capsys: pytest.Capt
         print(f"\n{len(accused)} of {said} claims ({recorded} recorded) of {runs} honest runs accused")
     assert accused == []
     assert runs == len(AGENTS)
-    page = Path(__file__).resolve().parents[2] / "docs" / "claims.md"
-    assert f"{len(accused)} of {said} claims of {runs} honest runs are accused" in page.read_text(encoding="utf-8")
+    root = Path(__file__).resolve().parents[2]
+    figure = f"{len(accused)} of {said} claims of {runs} honest runs are accused"
+    for page in (root / "docs" / "claims.md", root / "README.md"):
+        assert figure in page.read_text(encoding="utf-8")
 
 
 @pytest.mark.slow
