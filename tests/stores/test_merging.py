@@ -140,7 +140,7 @@ def test_a_broken_ledger_is_not_merged_from_either_side(tmp_path: Path) -> None:
 
 def test_a_writer_holds_a_merge_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     ours, _ = apart(tmp_path)
-    monkeypatch.setattr("troth.stores.jsonl.WriteLock.__enter__", lambda _: (_ for _ in ()).throw(Busy("E_BUSY", "x")))
+    monkeypatch.setattr("troth.stores.ledgerfile.WriteLock.__enter__", lambda _: (_ for _ in ()).throw(Busy("E_BUSY", "x")))
     with pytest.raises(Busy):
         merge(tmp_path / "a", tmp_path / "b", in_place=True)
     assert merge(tmp_path / "a", tmp_path / "b").found.ok  # looking waits for nobody
