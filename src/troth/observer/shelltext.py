@@ -190,8 +190,9 @@ def _parser() -> Any:
 
 
 def _tree(text: str) -> Node | None:
-    """Return the syntax tree, or None where the grammar met an error or the text is too large."""
-    if len(text) > MAX_PARSED:
+    """Return the syntax tree, or None where the grammar met an error or the text is too large or too odd."""
+    # Characters beyond the first plane end the process within the grammar's own scanner (tree-sitter-bash 0.25.1).
+    if len(text) > MAX_PARSED or (not text.isascii() and max(text) > "\uffff"):
         return None
     try:
         data = text.encode()
