@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
 
 import pytest
@@ -135,3 +136,14 @@ def test_a_quick_check_claims_nothing_of_what_it_did_not_look_at(
     status, out = said(capsys, "report", "kept", "--quick")
     assert (status, "were not looked at" in out, "Every file" in out) == (0, True, False)
     assert said(capsys, "report", "kept")[0] == 1
+
+
+def test_without_the_extra_it_is_named_and_no_defect(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setitem(sys.modules, "scipy", None)
+    for name in [name for name in sys.modules if name.startswith(("scipy.", "statsmodels"))]:
+        monkeypatch.setitem(sys.modules, name, None)
+    assert main(["deal", "suite", "F1", "--runs", "5", "--out", "f1"]) == 2
+    assert "troth[lab]" in capsys.readouterr().err

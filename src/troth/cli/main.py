@@ -57,6 +57,13 @@ COMMANDS: Final[dict[str, tuple[str, str]]] = {
     "help": ("troth.cli.helptext", "Explain codes and commands."),
 }
 
+EXTRAS: Final[dict[str, str]] = {
+    "anthropic": "models", "dask": "cluster", "distributed": "cluster", "httpx2": "models", "inspect_ai": "lab",
+    "matplotlib": "lab", "numpy": "lab", "openai": "models", "psycopg": "postgres", "pyarrow": "lab", "re2": "lab",
+    "rfc3161_client": "timestamps", "scipy": "lab", "statsmodels": "lab",
+}  # fmt: skip
+"""Package that the core lacks -> the extra that brings it."""
+
 DELETING: Final = ("delete", "del", "remove", "rm")
 """Wishes that are answered with what can be done instead."""
 
@@ -141,6 +148,13 @@ def main(argv: Sequence[str] | None = None) -> int:
 
         if os.environ.get("TROTH_DEBUG"):
             raise
+        lacking = (fault.name or "").partition(".")[0] if isinstance(fault, ModuleNotFoundError) else ""
+        if lacking in EXTRAS:
+            remedy = f"Install the extra `{EXTRAS[lacking]}`: pip install 'troth[{EXTRAS[lacking]}]'"
+            tell_error(
+                Refused("E_USAGE", f"this needs {lacking}, which is not installed", remedy=remedy), as_json=as_json
+            )
+            return 2
         tell_error(
             Defect(
                 "E_DEFECT",
