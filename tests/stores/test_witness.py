@@ -183,14 +183,14 @@ def test_a_witness_that_lost_its_memory_signs_nothing(store: JsonlStore, broken:
 def test_nothing_is_signed_that_is_not_remembered(store: JsonlStore, monkeypatch: pytest.MonkeyPatch) -> None:
     file = grown(store, 0)
     before = file.read_bytes()
-    real = durable._write_new
+    real = durable._written
 
-    def full(path: Path, data: bytes, mode: int) -> None:
+    def full(path: Path, data: bytes, mode: int) -> Path:
         if "witness" in str(path):
             raise OSError(28, "No space left on device")
-        real(path, data, mode)
+        return real(path, data, mode)
 
-    monkeypatch.setattr(durable, "_write_new", full)
+    monkeypatch.setattr(durable, "_written", full)
     with pytest.raises(Refused, match="No space"):
         cosign(file, WITNESS, keys=KEYS, at=1)
     assert file.read_bytes() == before

@@ -7,7 +7,6 @@ that says so.
 
 from __future__ import annotations
 
-import os
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
@@ -19,7 +18,7 @@ from troth.receipts.policy import POLICY_FILES
 from troth.receipts.reader import MemberReader
 from troth.receipts.verify import Examination, examine, headline, standing
 from troth.stores.members import FolderMember
-from troth.stores.parallel import cores
+from troth.stores.workers import cores, follow_parent
 
 if TYPE_CHECKING:
     from concurrent.futures import Future, ProcessPoolExecutor
@@ -268,23 +267,6 @@ def _pool(jobs: int) -> ProcessPoolExecutor | None:
     # Fork is at hand at once; where it does not exist, the others import this module first.
     context = get_context("fork" if "fork" in get_all_start_methods() else None)
     try:
-        return ProcessPoolExecutor(jobs, mp_context=context, initializer=_begin)
+        return ProcessPoolExecutor(jobs, mp_context=context, initializer=follow_parent)
     except (OSError, ImportError, NotImplementedError):
         return None
-
-
-def _begin() -> None:
-    """Prepare a process: an interrupt is its parent's to handle, and it ends when its parent does."""
-    import signal
-    import threading
-    from multiprocessing import connection, parent_process
-
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    parent = parent_process()
-    if parent is not None:
-
-        def follow() -> None:
-            connection.wait([parent.sentinel])
-            os._exit(1)
-
-        threading.Thread(target=follow, daemon=True).start()

@@ -130,7 +130,8 @@ def _checked(
     whole: bool,
 ) -> list[Row]:
     """Check all members and tell each as it comes; keep their results only when they are wanted ``whole``."""
-    from troth.airlock.fleets import check_all, cores, faulty
+    from troth.airlock.fleets import check_all, faulty
+    from troth.stores.workers import cores
 
     readable = [member for member in found.members if member not in found.faults]
     wanted, pins = asked

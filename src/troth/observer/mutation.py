@@ -81,14 +81,35 @@ class Mutation:
         return hashlib.sha256(text.encode()).hexdigest()
 
 
-class _Source:
+class SourceLines:
+    """A file in UTF-8: its bytes, and the offsets at which its lines begin."""
+
+    def __init__(self, path: str, data: bytes, line_end: re.Pattern[bytes]) -> None:
+        self.path = path
+        self.data = data
+        self.starts = [0, *(match.end() for match in line_end.finditer(data))]
+
+    def mutation(self, operator: str, start: int, end: int, after: str) -> Mutation:
+        """Return the edit that puts ``after`` in the place of the bytes from ``start`` up to ``end``."""
+        line = bisect.bisect_right(self.starts, start)
+        return Mutation(
+            path=self.path,
+            line=line,
+            column=len(self.data[self.starts[line - 1] : start].decode("utf-8")) + 1,
+            operator=operator,
+            before=self.data[start:end].decode("utf-8"),
+            after=after,
+            start=start,
+            end=end,
+        )
+
+
+class _Source(SourceLines):
     """A parsed file: byte offsets of positions and of its tokens."""
 
     def __init__(self, path: str, data: bytes) -> None:
-        self.path = path
-        self.data = data
+        super().__init__(path, data, _LINE_END)
         self.tree = ast.parse(data)
-        self.starts = [0, *(match.end() for match in _LINE_END.finditer(data))]
         self.tokens: list[tuple[int, int, str]] = []
         for token in tokenize.generate_tokens(io.StringIO(data.decode("utf-8"), newline="").readline):
             if token.type in (tokenize.OP, tokenize.NAME):
@@ -121,19 +142,6 @@ class _Source:
             if [token[2] for token in inside[at : at + len(wanted)]] == wanted:
                 return inside[at][0], inside[at + len(wanted) - 1][1]
         return None
-
-    def mutation(self, operator: str, start: int, end: int, after: str) -> Mutation:
-        line = bisect.bisect_right(self.starts, start)
-        return Mutation(
-            path=self.path,
-            line=line,
-            column=len(self.data[self.starts[line - 1] : start].decode("utf-8")) + 1,
-            operator=operator,
-            before=self.data[start:end].decode("utf-8"),
-            after=after,
-            start=start,
-            end=end,
-        )
 
 
 def _docstrings(tree: ast.Module) -> set[ast.expr]:

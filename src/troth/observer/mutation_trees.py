@@ -7,7 +7,6 @@ not compile fails whatever the tests are worth. A candidate counts only when the
 
 from __future__ import annotations
 
-import bisect
 import functools
 import importlib
 import re
@@ -15,12 +14,13 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
-from troth.observer.mutation import MAX_SOURCE, Mutation
+from troth.observer.mutation import MAX_SOURCE, Mutation, SourceLines
 
 if TYPE_CHECKING:
     from tree_sitter import Node, Parser, Tree
 
 EXTRA: Final = "languages"
+_LINE_END: Final = re.compile(rb"\n")
 
 _BINARY: Final[Mapping[str, tuple[str, str]]] = {
     # operator -> (what it becomes, name of the rule)
@@ -136,30 +136,15 @@ def _parse(path: str, data: bytes) -> Tree | None:
     return None if tree.root_node.has_error else tree
 
 
-class _File:
-    """A file that parsed: its bytes, and where its lines begin."""
+class _File(SourceLines):
+    """A file that parsed."""
 
     def __init__(self, path: str, data: bytes, typed: bool) -> None:
-        self.path = path
-        self.data = data
+        super().__init__(path, data, _LINE_END)
         self.typed = typed
-        self.starts = [0, *(match.end() for match in re.finditer(b"\n", data))]
 
     def text(self, node: Node) -> str:
         return self.data[node.start_byte : node.end_byte].decode("utf-8")
-
-    def mutation(self, operator: str, start: int, end: int, after: str) -> Mutation:
-        line = bisect.bisect_right(self.starts, start)
-        return Mutation(
-            path=self.path,
-            line=line,
-            column=len(self.data[self.starts[line - 1] : start].decode("utf-8")) + 1,
-            operator=operator,
-            before=self.data[start:end].decode("utf-8"),
-            after=after,
-            start=start,
-            end=end,
-        )
 
 
 def _nodes(tree: Tree, data: bytes) -> Iterator[Node]:

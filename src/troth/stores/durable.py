@@ -113,29 +113,9 @@ def create_whole(path: Path, data: bytes, mode: int = FILE_MODE) -> bool:
         Whether it was created; ``False`` when something of that name stands there already.
 
     Raises:
-        OSError: the folder cannot be written, the disk is full.
+        OSError: the folder cannot be written, the disk is full; no file of that name is left.
     """
-    if os.path.lexists(path):
-        return False
-    temp = path.with_name(f".{path.name}.{secrets.token_hex(6)}.new")
-    _write_new(temp, data, mode)
-    try:
-        if os.name == "nt":
-            temp.rename(path)  # refuses an existing name there
-        else:
-            os.link(temp, path, follow_symlinks=False)
-    except FileExistsError:
-        return False
-    except (OSError, NotImplementedError):
-        # A file system without hard links: exclusive creation is the best there is.
-        try:
-            _write_new(path, data, mode)
-        except FileExistsError:
-            return False
-    finally:
-        temp.unlink(missing_ok=True)
-    sync_folder(path.parent)
-    return True
+    return not os.path.lexists(path) and _appeared(_written(path, data, mode), path, mode)
 
 
 def create_from(path: Path, pieces: Iterable[bytes], mode: int = FILE_MODE) -> bool:
@@ -147,9 +127,29 @@ def create_from(path: Path, pieces: Iterable[bytes], mode: int = FILE_MODE) -> b
     Raises:
         OSError: the folder cannot be written, the disk is full; no file of that name is left.
     """
-    if os.path.lexists(path):
-        return False
-    temp = _written_aside(path, pieces, mode)
+    return not os.path.lexists(path) and _appeared(_streamed(path, pieces, mode), path, mode)
+
+
+def replace_whole(path: Path, data: bytes, mode: int = FILE_MODE) -> None:
+    """Put the bytes in the place of whatever file stood there: temporary file, sync, rename, sync of the folder.
+
+    Raises:
+        OSError: the old file stands untouched.
+    """
+    _swapped(_written(path, data, mode), path)
+
+
+def replace_from(path: Path, pieces: Iterable[bytes], mode: int = FILE_MODE) -> None:
+    """Put pieces in the place of whatever file stood there, as :func:`replace_whole` does with bytes.
+
+    Raises:
+        OSError: the old file stands untouched.
+    """
+    _swapped(_streamed(path, pieces, mode), path)
+
+
+def _appeared(temp: Path, path: Path, mode: int) -> bool:
+    """Give a whole file its name unless the name is taken, and return whether it has it."""
     try:
         if os.name == "nt":
             temp.rename(path)  # refuses an existing name there
@@ -174,13 +174,7 @@ def create_from(path: Path, pieces: Iterable[bytes], mode: int = FILE_MODE) -> b
     return True
 
 
-def replace_from(path: Path, pieces: Iterable[bytes], mode: int = FILE_MODE) -> None:
-    """Put pieces in the place of whatever file stood there, as :func:`replace_whole` does with bytes.
-
-    Raises:
-        OSError: the old file stands untouched.
-    """
-    temp = _written_aside(path, pieces, mode)
+def _swapped(temp: Path, path: Path) -> None:
     try:
         temp.replace(path)
     except OSError:
@@ -189,10 +183,15 @@ def replace_from(path: Path, pieces: Iterable[bytes], mode: int = FILE_MODE) -> 
     sync_folder(path.parent)
 
 
-def _written_aside(path: Path, pieces: Iterable[bytes], mode: int) -> Path:
-    """Write pieces to a new file beside ``path`` and return it, synced; none is left when something is raised."""
+def _aside(path: Path, mode: int) -> tuple[Path, int]:
+    """Return a new file beside ``path`` and its descriptor."""
     temp = path.with_name(f".{path.name}.{secrets.token_hex(6)}.new")
-    fd = os.open(temp, os.O_WRONLY | os.O_CREAT | os.O_EXCL | O_CLOEXEC | O_NOFOLLOW | O_BINARY, mode)
+    return temp, os.open(temp, os.O_WRONLY | os.O_CREAT | os.O_EXCL | O_CLOEXEC | O_NOFOLLOW | O_BINARY, mode)
+
+
+def _streamed(path: Path, pieces: Iterable[bytes], mode: int) -> Path:
+    """Write pieces to a new file beside ``path`` and return it, synced; none is left when something is raised."""
+    temp, fd = _aside(path, mode)
     try:
         with os.fdopen(fd, "wb") as file:
             file.writelines(pieces)
@@ -204,24 +203,9 @@ def _written_aside(path: Path, pieces: Iterable[bytes], mode: int) -> Path:
     return temp
 
 
-def replace_whole(path: Path, data: bytes, mode: int = FILE_MODE) -> None:
-    """Put the bytes in the place of whatever file stood there: temporary file, sync, rename, sync of the folder.
-
-    Raises:
-        OSError: the old file stands untouched.
-    """
-    temp = path.with_name(f".{path.name}.{secrets.token_hex(6)}.new")
-    _write_new(temp, data, mode)
-    try:
-        temp.replace(path)
-    except OSError:
-        temp.unlink(missing_ok=True)
-        raise
-    sync_folder(path.parent)
-
-
-def _write_new(path: Path, data: bytes, mode: int) -> None:
-    fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | O_CLOEXEC | O_NOFOLLOW | O_BINARY, mode)
+def _written(path: Path, data: bytes, mode: int) -> Path:
+    """Write the bytes to a new file beside ``path`` as one piece, and return it as :func:`_streamed` does."""
+    temp, fd = _aside(path, mode)
     try:
         try:
             if data:
@@ -229,9 +213,10 @@ def _write_new(path: Path, data: bytes, mode: int) -> None:
             sync_file(fd)
         finally:
             os.close(fd)
-    except OSError:
-        path.unlink(missing_ok=True)
+    except BaseException:
+        temp.unlink(missing_ok=True)
         raise
+    return temp
 
 
 def copy_range_durably(source: int, start: int, end: int, target: Path) -> None:

@@ -31,6 +31,7 @@ from troth.stores.lock import WriteLock
 from troth.stores.memory import Memory
 from troth.stores.protocol import Note, Notify, Progress, no_progress
 from troth.stores.snapshot import well_formed
+from troth.stores.workers import cores
 
 RE_READ_SECONDS: Final = 0.05
 """A reader that meets half a row waits this long and looks once more: a writer may have been at work."""
@@ -128,7 +129,7 @@ class LedgerFile:
         """Let other processes help with a large file; return the offset that was reached."""
         size = os.fstat(fd).st_size
         if workers is None:
-            workers = parallel.cores() if size >= parallel.WORTH_BYTES else 1
+            workers = cores() if size >= parallel.WORTH_BYTES else 1
         if workers < 2:
             return 0
         return parallel.feed_shares(chain, fd, self.ledger_file, size, workers=workers, progress=progress)

@@ -18,6 +18,7 @@ from troth.ledger.chain import ChainReader
 from troth.ledger.fastpath import Stretch, stretch
 from troth.stores.durable import O_CLOEXEC, O_NOFOLLOW
 from troth.stores.lines import blocks
+from troth.stores.workers import follow_parent
 
 if TYPE_CHECKING:
     from concurrent.futures import Future
@@ -46,13 +47,6 @@ class _Found(NamedTuple):
     first_link: str
     hashes: str
     ids: str
-
-
-def cores() -> int:
-    """Return how many cores this process may use."""
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
 
 
 def feed_shares(
@@ -102,7 +96,7 @@ def _helpers(workers: int) -> Iterator[Callable[[_Share], Future[list[_Found]] |
     context = get_context("fork" if "fork" in get_all_start_methods() else None)
     others = set(active_children())
     try:
-        pool = ProcessPoolExecutor(workers, mp_context=context)
+        pool = ProcessPoolExecutor(workers, mp_context=context, initializer=follow_parent)
     except (OSError, ImportError, NotImplementedError):
         yield lambda _: None
         return
