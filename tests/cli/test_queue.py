@@ -527,3 +527,33 @@ def test_show_tells_the_answers_and_which_count(troth: Shell, tmp_path: Path) ->
 def test_show_of_anything_else_has_no_answers(troth: Shell) -> None:
     seen = troth("capture", "seen").id
     assert troth("show", seen, "--json").json["validations"] == []
+
+
+# --- decided -----------------------------------------------------------------------------------------------------
+
+
+def test_what_was_decided_can_be_looked_at_later(troth: Shell) -> None:
+    assert troth("queue", "decided").out == "Nothing was decided yet.\n"
+    first, _ = submitted(troth)
+    second, _ = submitted(troth, body="mend the other")
+    assert troth("approve", first, "--as", PERSON).exit == 0
+    assert troth("reopen", second, "--reason", "no \x1b[31mtest\x1b[0m", "--as", PERSON).exit == 0
+    answer = troth("queue", "decided", "--json").json
+    assert [(one["commitment"], one["decision"]) for one in answer["decisions"]] == [
+        (first, "approved"),
+        (second, "reopened"),
+    ]
+    assert answer["actors"][0] | {"median_waited": 0} == {
+        "by": PERSON, "approved": 1, "reopened": 1, "median_waited": 0, "hasty": 1,
+    }  # fmt: skip
+    said = troth("queue", "decided", "--last", "1")
+    assert said.exit == 0
+    assert f"{second}  reopened by {PERSON}" in said.out
+    assert "hasty" in said.out
+    assert "and 1 before these" in said.out
+    assert "\x1b" not in said.out
+    assert troth("queue", "decided", "--by", WORKER).out == "Nothing of that was decided.\n"
+    assert troth("queue", "decided", "--since", "2999-01-01T00:00:00Z", "--json").json["decisions"] == []
+    refused = troth("queue", "decided", "--since", "soon", "--json")
+    assert (refused.exit, refused.json["error"]["code"]) == (2, "E_USAGE")
+    assert "--since" in refused.json["error"]["message"]

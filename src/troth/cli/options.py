@@ -117,8 +117,8 @@ def at_option(command: _F) -> _F:
     )(command)
 
 
-def reading_instant(at: str | None) -> datetime:
-    """Return the instant that ``--at`` names, else the machine's present one.
+def reading_instant(at: str | None, option: str = "--at") -> datetime:
+    """Return the instant that an option names, else the machine's present one.
 
     Raises:
         Refused: ``E_USAGE`` when it is no real UTC date and time.
@@ -130,7 +130,9 @@ def reading_instant(at: str | None) -> datetime:
     instant = parse_instant(at)
     if instant is None:
         raise Refused(
-            "E_USAGE", f"--at takes an instant, not {printable(at, 80)!r}", remedy="Write it like 2026-04-02T10:30:00Z."
+            "E_USAGE",
+            f"{option} takes an instant, not {printable(at, 80)!r}",
+            remedy="Write it like 2026-04-02T10:30:00Z.",
         )
     return instant
 

@@ -11,6 +11,8 @@ from troth.cli.options import Notes, acting, actor_option, at_option, open_ledge
 from troth.core.errors import Refused
 
 if TYPE_CHECKING:
+    from datetime import datetime
+
     from troth.airlock.queue import Disputable, Group, Queue, Reopened, Waiting
     from troth.ledger.genesis import Genesis
     from troth.stores.protocol import LedgerStore
@@ -278,3 +280,71 @@ def _chosen(ledger: LedgerStore, genesis: Genesis | None, commitment: str | None
             remedy="See: troth queue",
         )
     return [record.submission.id]
+
+
+# decided -------------------------------------------------------------------------------------------------------
+
+
+@queue_cmd.command("decided", epilog="Example: troth queue decided --by human:reviewer --last 50")
+@click.option("--by", metavar="ACTOR", help="Only what this actor decided.")
+@click.option("--since", metavar="INSTANT", help="Only from this instant on, YYYY-MM-DDTHH:MM:SSZ.")
+@click.option("--last", type=click.IntRange(min=1), default=20, show_default=True, help="How many are listed.")
+@reading_options
+@click.pass_context
+def decided(  # noqa: PLR0917 - click calls it by name
+    context: click.Context, by: str | None, since: str | None, last: int, store: str | None, as_json: bool
+) -> int:
+    """Show what was decided about submissions, by whom, how long each waited, and what was decided in haste.
+
+    How long somebody looked is not known; the time since their decision before is the most that it can have been. A
+    person's decision within 10 seconds of the one before is marked hasty, unless a group was approved as one.
+    """
+    from troth.airlock.decided import decisions, paces
+    from troth.core.instants import parse_instant
+
+    ledger = open_ledger(store if store is not None else (context.obj or {}).get("store"))
+    snapshot = ledger.read()
+    start = reading_instant(since, "--since") if since is not None else None
+    found = [one for one in decisions(snapshot) if by in (None, one.by) and _from(start, parse_instant(one.ts))]
+    sound = snapshot.verification.ok
+    if as_json:
+        emit_json(
+            {
+                "ok": sound,
+                "head": snapshot.verification.head,
+                "decided": len(found),
+                "decisions": [one.as_json() for one in found[-last:]],
+                "actors": [pace.as_json() for pace in paces(found)],
+            }
+        )
+        return 0 if sound else 1
+    if not found:
+        say("Nothing was decided yet." if by is None and since is None else "Nothing of that was decided.")
+    for one in found[-last:]:
+        waited = f"waited {_span(one.waited)}" if one.waited is not None else "waited ?"
+        marks = (f", in {printable(one.group, 40)}" if one.group else "") + (", hasty" if one.hasty else "")
+        told = f": {printable(one.reason, 160)}" if one.reason else ""
+        about = f"{printable(one.commitment, 80)}  {one.decision} by {printable(one.by, 80)}"
+        say(f"  {printable(one.ts, 40)}  {about}  ({waited}{marks}){told}")
+    if len(found) > last:
+        say(f"  and {len(found) - last} before these; --last lists more")
+    for pace in paces(found):
+        wait = f", waited {_span(pace.waited)} in the median" if pace.waited is not None else ""
+        haste = f", {pace.hasty} in haste" if pace.hasty else ""
+        say(f"{printable(pace.by, 80)}: {pace.approved} approved, {pace.reopened} reopened{wait}{haste}")
+    if not sound:
+        note("troth: the ledger does not verify; see: troth verify")
+        return 1
+    return 0
+
+
+def _from(start: datetime | None, at: datetime | None) -> bool:
+    return start is None or (at is not None and at >= start)
+
+
+def _span(seconds: float) -> str:
+    """Return a time in its largest fitting unit, rounded down."""
+    for unit, length in (("d", 86400), ("h", 3600), ("min", 60)):
+        if seconds >= length:
+            return f"{int(seconds // length)} {unit}"
+    return f"{int(seconds)} s"
