@@ -158,6 +158,7 @@ class _Ready:
     start: Snapshot
     commitment: str | None
     table: bytes | None
+    tools: tuple[Path, ...]
 
 
 def run_commitment(
@@ -265,17 +266,23 @@ def _prepare(
     """Refuse whatever can be refused; nothing is written."""
     from troth.observer.observe import check_request
     from troth.observer.seal import require_start
+    from troth.observer.tools import require_tools, tools_of
     from troth.observer.tree import snapshot
 
     data, record = read_contract(contract_file)
     seal = read_seal(contract_file)
-    check_request(_request(bench, asked))
+    sealed_with = tools_of(json.loads(seal) if seal is not None else None)
+    tools = tuple(tool.path for tool in sealed_with)
+    check_request(_request(bench, asked, tools))
+    if known is None:
+        require_tools(sealed_with, writable=list(map(Path, options_of(asked).allow_write)))
     commitment = _would_be_admitted(bench, asked, new)
     entries = entries_of(record)
     start = snapshot(bench.workspace.root, before=known)
     require_start(entries, start, bench.workspace.root)
-    table = options_of(asked).table
-    return _Ready(data, seal, entries, start, commitment, table_bytes(Path(table)) if table is not None else None)
+    named = options_of(asked).table
+    table = table_bytes(Path(named)) if named is not None else None
+    return _Ready(data, seal, entries, start, commitment, table, tools)
 
 
 def _would_be_admitted(bench: _Bench, asked: RunState, new: str | None) -> str | None:
@@ -388,7 +395,7 @@ def _claim(store: LedgerStore, commitment: str, actor: str) -> None:
     store.append(_claim_row(actor, commitment))
 
 
-def _request(bench: _Bench, state: RunState) -> Request:
+def _request(bench: _Bench, state: RunState, tools: tuple[Path, ...]) -> Request:
     from troth.observer.observe import Request
     from troth.observer.profiles import grant
 
@@ -406,6 +413,7 @@ def _request(bench: _Bench, state: RunState) -> Request:
         allow_read=tuple(map(Path, options.allow_read)),
         allow_write=tuple(map(Path, options.allow_write)),
         env=options.env,
+        tools=tools,
         granted=granted,
         claims_file=Path(options.claims_file) if options.claims_file else None,
         transcripts=options.transcripts or (() if options.claims_file else granted.transcripts),
@@ -421,7 +429,7 @@ def _from_start(bench: _Bench, state: RunState, ready: _Ready) -> Outcome:
 
     folder = bench.runs.path(state.id)
     request = replace(
-        _request(bench, _with_words(bench, state)),
+        _request(bench, _with_words(bench, state), ready.tools),
         protects=lambda path: any(entry.covers(path) for entry in ready.entries),
         known=ready.start,
         accept=lambda start: require_start(ready.entries, start, bench.workspace.root),

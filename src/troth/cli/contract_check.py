@@ -43,14 +43,15 @@ def check_cmd(where: Path, workspace: Path | None, run: bool, as_json: bool) -> 
 
     Also told: commands that would not start in the sandbox here, and what the project's files say decides the tests and
     the contract leaves unprotected. Exits with 0 when everything holds, 1 when a protected path differs, the Statement
-    is invalid, or with --run a command cannot be run to its end; 2 when the record is malformed.
+    is invalid, or with --run a command cannot be run to its end; 2 when the record is malformed, or the tools
+    outside of the workspace are no longer those it was sealed with.
     """
     from troth.core.digests import sha256_hex
     from troth.observer.contract_source import RunLimits
     from troth.observer.fitting import commands_here, run_here, unprotected
-    from troth.observer.proposal import elsewhere
     from troth.observer.protected import entries_of, unmet_entries
     from troth.observer.ready import require_observer
+    from troth.observer.tools import elsewhere, require_tools, tools_of
     from troth.observer.tree import snapshot
     from troth.stores.workspace import here
 
@@ -60,13 +61,14 @@ def check_cmd(where: Path, workspace: Path | None, run: bool, as_json: bool) -> 
     entries = entries_of(record)
     changed = [entry.path for entry in unmet_entries(entries, tree.files, tree.symlinks)]
     fault = _statement_fault(path, data)
-    absent = commands_here(record, root)
+    seal = seal_beside(path, sha256_hex(data)) or {}
+    tools = require_tools(tools_of(seal))
+    absent = commands_here(record, root, tools)
     left_open = unprotected(entries, root)
     ran: dict[str, dict[str, Any]] = {}
     if run:
         require_observer()
-        seal = seal_beside(path, sha256_hex(data)) or {}
-        ran = run_here(record, root, tree, RunLimits.from_json(seal.get("limits")))
+        ran = run_here(record, root, tree, RunLimits.from_json(seal.get("limits")), tools)
     ends = all(item["ended"] for item in ran.values())
     holds = not changed and fault is None and ends
     if as_json:

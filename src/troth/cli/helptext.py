@@ -43,6 +43,8 @@ PROGRAM_CODES: Final[Mapping[str, str]] = {
     "E_CONTRACT_EXISTS": "Another sealed contract stands where this one should go.",
     "E_CONTRACT_WRITE": "The sealed contract cannot be written there; the message says why.",
     "E_ACCEPTANCE_NOT_STARTED": "An acceptance command of the contract could not be started in the sandbox.",
+    "E_TOOLS_UNFIT": "A folder cannot be a contract's tools: absent, holding a home, or in the agent's reach.",
+    "E_TOOLS_CHANGED": "The tools outside of the workspace that a contract was sealed with are gone or have changed.",
     "E_REFERENCE": "The reference solution that the contract is measured with cannot be read or used.",
     "E_SEAL": "The side report of a sealed contract cannot be read.",
     "E_SEAL_MALFORMED": "The side report of a sealed contract is no JSON object.",

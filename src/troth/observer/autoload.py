@@ -48,6 +48,7 @@ METADATA: Final = (".egg-info", ".dist-info")
 """Endings, in any case, of the folders that the interpreter takes for a package's metadata."""
 
 _ENVIRONMENT_MARK: Final = "pyvenv.cfg"
+_MODULES: Final = "node_modules"
 _MOST_CONFTEST_PLACES: Final = 200
 
 
@@ -141,9 +142,19 @@ def _hidden(folder: str) -> bool:
 
 
 def environments(files: Iterable[str]) -> list[str]:
-    """Return the folders of Python environments in the tree: places where ``*.pth`` and start-up modules are read."""
-    found = sorted(path.rpartition("/")[0] for path in files if path.rpartition("/")[2] == _ENVIRONMENT_MARK)
-    return [folder for folder in found if folder]
+    """Return the folders of the tree that hold what the commands run with: Python environments, and node's modules.
+
+    A start-up module or a ``*.pth`` of the one, a test runner in the other, decides what is graded.
+    """
+    found: set[str] = set()
+    for path in files:
+        folder, _, name = path.rpartition("/")
+        if name == _ENVIRONMENT_MARK and folder:
+            found.add(folder)
+        parts = folder.split("/")
+        if _MODULES in parts:
+            found.add("/".join(parts[: parts.index(_MODULES) + 1]))
+    return sorted(found)
 
 
 def sealed_entries(names: Iterable[str], files: Mapping[str, str], open_names: Collection[str]) -> list[Entry]:
@@ -158,7 +169,7 @@ def sealed_entries(names: Iterable[str], files: Mapping[str, str], open_names: C
 def environment_entries(
     files: Mapping[str, str], protected: Sequence[Entry], open_names: Collection[str]
 ) -> list[Entry]:
-    """Return the entries that seal the tree's Python environments whole, but for their bytecode."""
+    """Return the entries that seal the tree's environments (:func:`environments`) whole, but for bytecode."""
     return [
         Entry(folder, "directory", directory_digest(folder, (BYTECODE,), files), (BYTECODE,))
         for folder in environments(files)

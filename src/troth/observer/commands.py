@@ -32,6 +32,7 @@ from troth.observer.runners import (
     report_arguments,
 )
 from troth.observer.sandbox import SandboxSpec, base_environment, toolchain
+from troth.observer.tools import search_path
 
 _HOOK_FOLDER: Final = Path(__file__).parent / "reporting"
 _INSIDE_TMP: Final = "/tmp"  # noqa: S108 - the sandbox's own private folder
@@ -98,7 +99,7 @@ class Bench:
     """Where commands run: the path at which a copy stands inside, the limits, and where scratch folders are made.
 
     ``trusted`` tells of a path within the workspace whether programs may be looked up there by name; without it the
-    search path is taken as it is.
+    search path is taken as it is. ``tools`` are the folders outside of it that are shown read-only (``tools.py``).
     """
 
     inside: str
@@ -106,6 +107,12 @@ class Bench:
     scratch: Path | None = None
     source_environment: Mapping[str, str] | None = None
     trusted: Callable[[str], bool] | None = None
+    tools: tuple[Path, ...] = ()
+
+    @property
+    def read_only(self) -> tuple[Path, ...]:
+        """Return the folders that every run sees beside the system and its copy."""
+        return (*toolchain(), *self.tools)
 
     @contextmanager
     def folder(self) -> Iterator[Path]:
@@ -123,29 +130,29 @@ class Bench:
         if not folder.startswith("/"):
             return False
         real = os.path.normpath(folder)
-        own = any(real == str(root) or real.startswith(f"{root}/") for root in toolchain())
+        own = any(real == str(root) or real.startswith(f"{root}/") for root in self.read_only)
         if own or not (real == self.inside or real.startswith(self.inside.rstrip("/") + "/")):
             return True
         return self.trusted(os.path.relpath(real, self.inside))
 
     def environment(self, argv: Sequence[str], report: str, *, caches: bool, stop_early: bool) -> dict[str, str]:
         """Return the whole environment of a run; the runners' own variables carry what is asked of them."""
-        values = base_environment(caches=caches, source=self.source_environment)
+        values = base_environment(caches=caches, source=self.source_environment, programs=search_path(self.tools))
         values["PATH"] = ":".join(part for part in values["PATH"].split(":") if self._may_search(part))
         words = [values.get("PYTEST_ADDOPTS", ""), report_arguments(argv, report), "--maxfail=1" if stop_early else ""]
         values["PYTEST_ADDOPTS"] = " ".join(word for word in words if word)
         if recognise(argv) == "unittest":
             values |= {"PYTHONPATH": HOOK, "TROTH_TEST_REPORT": report}
         of_node = asked_of_node(argv, report)
-        if of_node and _node_takes_reporters(shutil.which("node", path=values["PATH"])):
+        if of_node and _node_takes_reporters(shutil.which("node", path=values["PATH"]), self.read_only):
             values["NODE_OPTIONS"] = of_node
         return values
 
 
 @lru_cache(maxsize=4)
-def _node_takes_reporters(program: str | None) -> bool:
+def _node_takes_reporters(program: str | None, read_only: tuple[Path, ...]) -> bool:
     """Tell whether a node of the system takes reporters from its environment; an older one would refuse to start."""
-    trusted = ("/usr", *map(str, toolchain()))
+    trusted = ("/usr", *map(str, read_only))
     real = os.path.realpath(program) if program is not None else ""
     # Only what the sandbox shows read-only is asked; a workspace's own node is not run out here.
     if not any(real.startswith(root + "/") for root in trusted):
@@ -204,7 +211,7 @@ def run_command(
             inside=bench.inside,
             private=private,
             environment=bench.environment(argv, f"{_INSIDE_TMP}/{name}", caches=caches, stop_early=stop_early),
-            read_only=toolchain(),
+            read_only=bench.read_only,
             shown=((_HOOK_FOLDER, HOOK),) if runner == "unittest" else (),
         )
         limits = bench.limits

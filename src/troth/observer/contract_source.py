@@ -7,6 +7,7 @@ The whole form::
     seal_names = true                                      # seal the names a test runner loads by itself
     leave_open = ["pyproject.toml"]                        # of those names, the ones the task may touch
     must_not_appear = [".mocharc.js"]                      # further names that are sealed as absent
+    tools = ["../venv"]                                    # folders outside of the workspace that the commands need
 
     [[protect]]
     path = "tests"
@@ -116,6 +117,7 @@ class ContractSource:
     seal_names: bool = True
     leave_open: tuple[str, ...] = ()
     must_not_appear: tuple[str, ...] = ()
+    tools: tuple[str, ...] = ()
     mutants_in: tuple[str, ...] | None = None
     mutants_max: int = DEFAULT_MUTANTS
     limits: RunLimits = field(default_factory=RunLimits)
@@ -218,6 +220,14 @@ def _array(reader: _Reader, key: str, value: object) -> list[Any]:
 
 def _paths(reader: _Reader, key: str, value: object) -> tuple[str, ...]:
     return tuple(_path(reader, f"{key}[{index}]", item) for index, item in enumerate(_array(reader, key, value)))
+
+
+def _folders(reader: _Reader, key: str, value: object) -> tuple[str, ...]:
+    found = tuple(_text(reader, f"{key}[{index}]", item) for index, item in enumerate(_array(reader, key, value)))
+    for index, item in enumerate(found):
+        if not item.isprintable():
+            raise reader.refused(f"{key}[{index}]", f"is no path: {item!r}", 'Write it as in "../venv".')
+    return found
 
 
 def _segments(reader: _Reader, key: str, value: object) -> tuple[str, ...]:
@@ -327,6 +337,7 @@ def parse_source(data: bytes, file: str) -> ContractSource:
     seal_names = root.take("seal_names", _flag)
     leave_open = root.take("leave_open", _paths)
     must_not_appear = root.take("must_not_appear", _paths) or ()
+    tools = root.take("tools", _folders) or ()
     protect = _read_protect(root)
     acceptance = _read_acceptance(root)
     adequacy = root.take("adequacy", _table)
@@ -346,6 +357,7 @@ def parse_source(data: bytes, file: str) -> ContractSource:
         seal_names=True if seal_names is None else seal_names,
         leave_open=leave_open or (),
         must_not_appear=tuple(dict.fromkeys(must_not_appear)),
+        tools=tuple(dict.fromkeys(tools)),
         mutants_in=mutants_in,
         mutants_max=DEFAULT_MUTANTS if mutants_max is None else mutants_max,
         limits=limits,

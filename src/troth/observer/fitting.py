@@ -14,13 +14,18 @@ from troth.observer.project import look
 from troth.observer.proposal import how_it_ended
 from troth.observer.protected import Entry
 from troth.observer.sandbox import SandboxSpec, base_environment, program_seen, toolchain
+from troth.observer.tools import search_path
 from troth.observer.tree import Snapshot
 
 
-def commands_here(contract: Mapping[str, Any], root: Path) -> dict[str, str]:
+def commands_here(contract: Mapping[str, Any], root: Path, tools: tuple[Path, ...] = ()) -> dict[str, str]:
     """Return the acceptance commands whose program the sandbox would not see: id to program. Nothing is run."""
     spec = SandboxSpec(
-        workspace=root, inside=str(root), private=root, environment=base_environment(), read_only=toolchain()
+        workspace=root,
+        inside=str(root),
+        private=root,
+        environment=base_environment(programs=search_path(tools)),
+        read_only=(*toolchain(), *tools),
     )
     return {
         command["id"]: command["argv"][0]
@@ -37,9 +42,11 @@ def startable(argv: Sequence[str]) -> bool:
         return False
 
 
-def run_here(contract: Mapping[str, Any], root: Path, tree: Snapshot, limits: RunLimits) -> dict[str, dict[str, Any]]:
+def run_here(
+    contract: Mapping[str, Any], root: Path, tree: Snapshot, limits: RunLimits, tools: tuple[Path, ...] = ()
+) -> dict[str, dict[str, Any]]:
     """Run each acceptance command once on a copy of its own: id to how it ended, and whether by itself."""
-    bench = Bench(inside=str(root), limits=limits)
+    bench = Bench(inside=str(root), limits=limits, tools=tools)
     found: dict[str, dict[str, Any]] = {}
     with bench.folder() as place:
         copy_workspace(root, tree, place / "base")

@@ -32,6 +32,7 @@ from troth.observer.protected import Entry, entries_of
 from troth.observer.runners import recognise
 from troth.observer.sandbox import UID
 from troth.observer.seal import require_start
+from troth.observer.tools import require_tools, tools_of
 from troth.observer.tree import Snapshot, snapshot
 from troth.receipts import records
 from troth.receipts.strict import parse
@@ -274,13 +275,13 @@ def grade(
         witness_scope: ``PEER`` or ``EXTERNAL``.
         repeats: how often each command is run, each time on a fresh copy; runs that disagree are no result.
         limits: what a command may use; those of the seal, or the defaults.
-        seal: the side report of sealing, to tell a suite that has shrunk since.
+        seal: the side report of sealing: the limits, the tools, and how a suite was, to tell one that has shrunk since.
         final: an earlier snapshot of the final tree, which spares reading unchanged files again.
         scratch: where copies are made.
 
     Raises:
-        Refused: a code of §4.1 for the contract, ``E_START_DIFFERS``, ``E_GRADE_TREE_DIFFERS``, ``E_OBSERVER_MISSING``,
-            or a code of the tree.
+        Refused: a code of §4.1 for the contract, ``E_START_DIFFERS``, ``E_GRADE_TREE_DIFFERS``, ``E_TOOLS_CHANGED``,
+            ``E_SEAL_MALFORMED``, ``E_OBSERVER_MISSING``, or a code of the tree.
     """
     contract = records.contract(parse(contract_bytes, "contract"))
     entries = entries_of(contract)
@@ -295,6 +296,7 @@ def grade(
             place=Place(str(final_tree)),
             detail={"expected": tree_sha256, "found": tree.digest},
         )
+    tools = tools_of(seal)
     commands = [_Command(item["id"], tuple(item["argv"])) for item in contract["acceptance"]]
     chosen = limits if limits is not None else RunLimits.from_json((seal or {}).get("limits"))
     bench = Bench(
@@ -302,6 +304,7 @@ def grade(
         limits=chosen,
         scratch=scratch,
         trusted=lambda path: any(entry.covers(path) for entry in entries),
+        tools=require_tools(tools),
     )
     ground = _Ground(bench, final_tree, tree, sealed_start, entries)
     results: list[dict[str, Any]] = []
@@ -348,6 +351,7 @@ def grade(
             "contract_sha256": contract_sha256,
             "tree_sha256": tree_sha256,
             "commands": told,
+            "tools": [tool.as_json() for tool in tools],
             **_told_of_tree(tree, start, entries),
             "limits_of_this_report": (
                 "Test counts come from the process that runs the workspace's code: they can take a result away and "

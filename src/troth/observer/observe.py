@@ -37,6 +37,7 @@ from troth.observer.sandbox import (
 )
 from troth.observer.sources import REPORT, Gathered, Places, gather, parse_source
 from troth.observer.syscalls import strace_argv, strace_version, trace_expression
+from troth.observer.tools import search_path
 from troth.observer.tree import Snapshot, copy_tree, links_outside, snapshot, tarball_digest
 from troth.observer.watching import TreeWatch, watching
 
@@ -63,6 +64,7 @@ class Request:
         allow_write: further host paths the agent may write.
         env: names of variables handed on to the agent; values stand in no record.
         granted: what the agent's profile gives beside these.
+        tools: folders that the contract was sealed with (``tools.py``): read, and searched for programs first.
         claims_file: a claims file kept by a harness outside the sandbox, instead of ``TROTH_CLAIMS``.
         transcripts: where the agent's own records of what it ran lie, as ``sources.parse_source`` reads them.
         terminal: give the agent a terminal; by default when this process has one.
@@ -85,6 +87,7 @@ class Request:
     allow_write: tuple[Path, ...] = ()
     env: tuple[str, ...] = ()
     granted: Granted = field(default_factory=Granted)
+    tools: tuple[Path, ...] = ()
     claims_file: Path | None = None
     transcripts: tuple[str, ...] = ()
     terminal: bool | None = None
@@ -153,7 +156,8 @@ def check_request(request: Request) -> None:
             does not show; ``E_CLAIMS_UNREADABLE`` for a claims file that can be none; ``E_TRANSCRIPT_FORMAT``;
             ``E_NOT_TEXT`` for words no record can hold.
     """
-    words = [str(request.workspace), *request.argv, *map(str, (*request.allow_read, *request.allow_write))]
+    paths = (*request.allow_read, *request.allow_write, *request.tools)
+    words = [str(request.workspace), *request.argv, *map(str, paths)]
     words += map(str, (*request.granted.read_only, *(path for path, _ in request.granted.lent)))
     for word in words:
         try:
@@ -185,9 +189,9 @@ def _spec(request: Request) -> SandboxSpec:
         workspace=request.workspace,
         inside=str(request.workspace),
         private=request.private,
-        environment=base_environment(claims=own) | dict(request.granted.settings),
+        environment=base_environment(claims=own, programs=search_path(request.tools)) | dict(request.granted.settings),
         secrets={name: os.environ[name] for name in handed_on(request) if name in os.environ},
-        read_only=(*toolchain(), *request.granted.read_only, *request.allow_read),
+        read_only=(*toolchain(), *request.tools, *request.granted.read_only, *request.allow_read),
         writable=request.allow_write,
         network=request.network or request.granted.network,
         shown=request.granted.lent,

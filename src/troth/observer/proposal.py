@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import json
-import shutil
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
 from troth.core.words import printable
+from troth.observer.autoload import environments
 from troth.observer.commands import Bench, CommandRun, run_command
 from troth.observer.contract_source import ContractSource, folder_name, parse_source
 from troth.observer.copies import WorkCopy, copy_workspace
 from troth.observer.detecting import Detected, Proposed
 from troth.observer.mutants import Progress
 from troth.observer.seal import learn_excludes, named_entries, written_files
+from troth.observer.tools import elsewhere, named_folders, with_bases
 from troth.observer.tree import snapshot
 
 _WHY: Final = 160
@@ -70,15 +71,6 @@ class Learnt:
         return lines
 
 
-def elsewhere(program: str) -> str:
-    """Return where this machine has a program that the sandbox does not show, as the end of a sentence; or nothing."""
-    try:
-        found = shutil.which(program)
-    except ValueError:
-        return ""  # a NUL, or no UTF-8
-    return f"; it stands at {found}, which no sandbox shows: install it below /usr" if found is not None else ""
-
-
 def how_it_ended(run: CommandRun) -> str:
     """Return how a run ended, in words."""
     if not run.started:
@@ -103,7 +95,8 @@ def learn(source: ContractSource, workspace: Path, *, progress: Progress = lambd
     workspace = workspace.resolve()
     tree = snapshot(workspace)
     entries = named_entries(source, workspace, tree)
-    bench = Bench(inside=str(workspace), limits=source.limits)
+    tools = with_bases(named_folders(source.tools, workspace, source.file), environments(tree.files), workspace)
+    bench = Bench(inside=str(workspace), limits=source.limits, tools=tuple(tools))
     runs: list[CommandRun] = []
     with bench.folder() as place:
         copy_workspace(workspace, tree, place / "base")

@@ -112,7 +112,11 @@ def toolchain() -> tuple[Path, ...]:
 
 
 def base_environment(
-    *, caches: bool = True, claims: bool = False, source: Mapping[str, str] | None = None
+    *,
+    caches: bool = True,
+    claims: bool = False,
+    source: Mapping[str, str] | None = None,
+    programs: Sequence[str] = (),
 ) -> dict[str, str]:
     """Return a fresh environment: a few harmless variables, the private home, and caches out of the workspace.
 
@@ -120,13 +124,14 @@ def base_environment(
         caches: point well-known caches at the private temporary folder.
         claims: name the claims file.
         source: where values come from; the process's own environment by default.
+        programs: folders that are searched for programs before all others.
     """
     origin = os.environ if source is None else source
     result = {name: origin[name] for name in _KEPT_VARIABLES if name in origin}
     own = str(Path(sys.executable).parent)
     path = result.get("PATH", "/usr/local/bin:/usr/bin:/bin")
     # The environment this program runs in brings the `python` that tests are run with.
-    result["PATH"] = path if own in path.split(":") else f"{own}:{path}"
+    result["PATH"] = ":".join((*programs, path if own in path.split(":") else f"{own}:{path}"))
     result |= {"HOME": HOME, "USER": "agent", "LOGNAME": "agent", "TMPDIR": "/tmp", "SHELL": "/bin/sh"}  # noqa: S108 - private inside
     if caches:
         result |= CACHES

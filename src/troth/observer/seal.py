@@ -17,7 +17,14 @@ from troth.core.canonical import record_bytes
 from troth.core.digests import EMPTY, sha256_hex
 from troth.core.errors import Place, Refused
 from troth.core.instants import Clock, format_instant, system_clock
-from troth.observer.autoload import BYTECODE, environment_entries, folders_of, names_to_seal, sealed_entries
+from troth.observer.autoload import (
+    BYTECODE,
+    environment_entries,
+    environments,
+    folders_of,
+    names_to_seal,
+    sealed_entries,
+)
 from troth.observer.commands import Bench, CommandRun, run_command
 from troth.observer.contract_source import CODE, Acceptance, ContractSource, Protect, read_source
 from troth.observer.copies import CACHES, WorkCopy, copy_workspace, differing, put_back
@@ -25,6 +32,7 @@ from troth.observer.mutants import Adequacy, Baseline, Progress, measure, mutabl
 from troth.observer.protected import Entry, unmet_entries
 from troth.observer.reference import materialise
 from troth.observer.runners import recognise
+from troth.observer.tools import elsewhere, named_folders, read_tools, with_bases
 from troth.observer.tree import Snapshot, snapshot
 from troth.receipts.protection import directory_digest
 from troth.receipts.statements import write_contract_statement
@@ -188,7 +196,8 @@ def _learning_run(bench: Bench, copy: WorkCopy, commands: Sequence[Acceptance]) 
                 "E_ACCEPTANCE_NOT_STARTED",
                 f"acceptance command {command.id!r} could not be started: "
                 + run.output.decode("utf-8", "backslashreplace").strip()[:300],
-                remedy="Name a program that the sandbox sees: below /usr, in the workspace, or beside this Python.",
+                remedy="Name a program that the sandbox sees: below /usr, in the workspace, in the contract's tools or "
+                f"beside this Python{elsewhere(command.argv[0])}.",
             )
     after = written_files(copy.place)
     copy.restore()
@@ -277,7 +286,13 @@ def seal(
     tree = snapshot(workspace)
     named = named_entries(source, workspace, tree)
     forbidden = _forbidden_entries(source, tree, named)
-    bench = Bench(inside=str(workspace), limits=source.limits, scratch=scratch)
+    own = environment_entries(tree.files, named, source.leave_open) if source.seal_names else []
+    tools = read_tools(
+        with_bases(named_folders(source.tools, workspace, source.file), environments(tree.files), workspace)
+    )
+    bench = Bench(
+        inside=str(workspace), limits=source.limits, scratch=scratch, tools=tuple(tool.path for tool in tools)
+    )
     with bench.folder() as place:
         start, base = place / "start", place / "base"
         copy_workspace(workspace, tree, start)
@@ -286,13 +301,13 @@ def seal(
             copy_workspace(workspace, tree, base)
         else:
             origin = materialise(reference, workspace, base)
-            for entry in named:
+            for entry in (*named, *own):
                 put_back(base, start, entry.path)
         copy = WorkCopy.of(base, place / "work")
         pristine = snapshot(base)
         before = written_files(base)
         progress("learning what the commands write", 0, 1)
-        entries, left, touched = learn_excludes(named, before, _learning_run(bench, copy, source.acceptance))
+        entries, left, touched = learn_excludes([*named, *own], before, _learning_run(bench, copy, source.acceptance))
         entries = [_with_caches(entry, tree.files) for entry in entries]
         entries = [
             replace(entry, sha256=directory_digest(entry.path, entry.exclude, tree.files))
@@ -305,7 +320,6 @@ def seal(
             runners = [(command.argv, recognise(command.argv)) for command in source.acceptance]
             names = names_to_seal(runners, tree.files, entries)
             entries += sealed_entries(names, tree.files, source.leave_open)
-            entries += environment_entries(tree.files, entries, source.leave_open)
         baselines = _baselines(bench, copy, source.acceptance, progress)
         adequacy = measure(
             bench,
@@ -337,6 +351,7 @@ def seal(
             if set(entry.exclude) - set(item.exclude)
         },
         "sealed_absent": sorted(entry.path for entry in entries if entry.seals_absence),
+        "tools": [tool.as_json() for tool in tools],
         "limits": source.limits.as_json(),
         "commands": [_command_json(base) for base in baselines],
         "adequacy": adequacy.as_json(),

@@ -82,6 +82,7 @@ def snapshot(
     before: Snapshot | None = None,
     outside: frozenset[str] = OUTSIDE,
     max_files: int = MAX_FILES,
+    max_bytes: int | None = MAX_BYTES,
     progress: Callable[[int], None] | None = None,
 ) -> Snapshot:
     """Read the tree below ``root``.
@@ -92,6 +93,7 @@ def snapshot(
             unchanged keeps its digest without being read again.
         outside: top-level names to leave out.
         max_files: most regular files allowed.
+        max_bytes: most bytes their names and digests may take in a record; ``None`` where no record lists them.
         progress: called now and then with the number of files read.
 
     Raises:
@@ -151,7 +153,7 @@ def snapshot(
                     )
                     identities[text] = identity
                     size += string_size(text) + _DIGEST_BYTES
-                    if len(files) > max_files or size > MAX_BYTES:
+                    if len(files) > max_files or (max_bytes is not None and size > max_bytes):
                         raise _too_large(root, files)
                     if progress is not None and len(files) % 500 == 0:
                         progress(len(files))
