@@ -1,0 +1,1 @@
+"""Honest work and cheating on published projects."""

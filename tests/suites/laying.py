@@ -1,0 +1,105 @@
+"""Fetching a published archive by its hash, and laying it out as the project a developer has."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import subprocess
+import sys
+import tarfile
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from suites.suites import Suite
+
+_SECONDS = 900
+
+
+def _command(words: Sequence[str | Path], folder: Path) -> subprocess.CompletedProcess[str]:
+    own = {name: value for name, value in os.environ.items() if name not in ("PYTHONPATH", "VIRTUAL_ENV")}
+    return subprocess.run(
+        list(map(str, words)), cwd=folder, capture_output=True, text=True, check=False, timeout=_SECONDS, env=own
+    )
+
+
+def done(words: Sequence[str | Path], folder: Path) -> None:
+    """Run a command that has to work."""
+    ended = _command(words, folder)
+    assert ended.returncode == 0, f"{words}: {ended.stdout[-2000:]}{ended.stderr[-2000:]}"
+
+
+def _python(suite: Suite, folder: Path) -> None:
+    pinned = folder / "pinned.txt"
+    pinned.write_text(f"{suite.name}=={suite.version} --hash=sha256:{suite.sha256}\n")
+    _command(
+        [sys.executable, "-m", "pip", "download", "-q", "--no-deps", "--no-binary", ":all:", "--require-hashes",
+         "-r", pinned, "-d", folder], folder,
+    )  # fmt: skip
+
+
+_FETCH = {"python": _python}
+"""How an ecosystem's own client brings the archive into a folder."""
+
+
+def fetch(suite: Suite, folder: Path) -> Path:
+    """Bring the pinned archive into a folder; without an index the test is skipped, unless the network is promised."""
+    _FETCH[suite.ecosystem](suite, folder)
+    for path in folder.iterdir():
+        if path.is_file() and hashlib.sha256(path.read_bytes()).hexdigest() == suite.sha256:
+            return path
+    if os.environ.get("TROTH_NETWORK") == "1":
+        pytest.fail(f"the archive of {suite.name} {suite.version} could not be fetched")
+    pytest.skip(f"no index within reach has {suite.name} {suite.version}")
+
+
+def unpack(archive: Path, target: Path) -> None:
+    """Unpack an archive without the one folder that it holds."""
+    with tarfile.open(archive) as tar:
+        # The hash is pinned; the filter is there where this Python has it.
+        tar.extractall(target, **({"filter": "data"} if hasattr(tarfile, "data_filter") else {}))
+    inner = list(target.iterdir())
+    assert len(inner) == 1, inner
+    for path in inner[0].iterdir():
+        path.rename(target / path.name)
+    inner[0].rmdir()
+
+
+def spoil(suite: Suite, workspace: Path) -> None:
+    """Put the fault in that is to be mended."""
+    path = workspace / suite.edit.file
+    text = path.read_text(encoding="utf-8")
+    assert text.count(suite.edit.published) == 1, suite.edit
+    path.write_text(text.replace(suite.edit.published, suite.edit.spoilt), encoding="utf-8")
+
+
+def _git(workspace: Path, *words: str) -> None:
+    done(["git", "-c", "user.name=t", "-c", "user.email=t@invalid", "-c", "commit.gpgsign=false", *words], workspace)
+
+
+def lay_out(suite: Suite, archive: Path, workspace: Path) -> None:
+    """Make the project: its files, its environment, and two commits, tagged ``published`` and ``spoilt``."""
+    workspace.mkdir()
+    unpack(archive, workspace)
+    environment = Path(os.path.normpath(workspace / suite.environment)) if suite.environment else None
+    if environment is not None:
+        done([sys.executable, "-m", "venv", environment], workspace)
+        if suite.needs:
+            done([environment / "bin" / "pip", "install", "-q", *suite.needs], workspace)
+    for words in suite.prepare:
+        done([environment / word[4:] if environment and word.startswith("env/") else word for word in words], workspace)
+    _git(workspace, "init", "-q")
+    (workspace / ".git" / "info" / "exclude").write_text(".mentu\n.venv\nnode_modules\n")
+    _git(workspace, "add", "-A", "-f", "--", ".", ":!.venv", ":!node_modules")
+    _git(workspace, "commit", "-q", "-m", "as published")
+    _git(workspace, "tag", "published")
+    spoil(suite, workspace)
+    _git(workspace, "commit", "-q", "-a", "-m", "spoilt")
+    _git(workspace, "tag", "spoilt")
+
+
+def put_back(workspace: Path) -> None:
+    """Make the workspace what it was when the contract was sealed; what git leaves out is no agent's work here."""
+    _git(workspace, "reset", "-q", "--hard", "spoilt")
+    _git(workspace, "clean", "-q", "-f", "-d")

@@ -1,0 +1,67 @@
+"""What a row says of a published project: what is fetched, how it is set up, and what is tried.
+
+Each row is run by ``test_suites.py``: an agent that mends what was spoilt and says so, twice, and one that cheats. The
+page ``docs/suites.md`` is made of this table and of what those runs came to (``page.py``).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final, Literal
+
+Ecosystem = Literal["python", "npm", "make"]
+Trait = Literal["over 1,000 tests", "spawns processes", "writes beside its tests", "opens loopback sockets"]
+
+MANY: Final[Trait] = "over 1,000 tests"
+SPAWNS: Final[Trait] = "spawns processes"
+WRITES: Final[Trait] = "writes beside its tests"
+SOCKETS: Final[Trait] = "opens loopback sockets"
+
+
+@dataclass(frozen=True, slots=True)
+class Edit:
+    """What is spoilt before the contract is sealed, and mended by an honest agent: one text of one file."""
+
+    file: str
+    published: str
+    spoilt: str
+
+
+@dataclass(frozen=True, slots=True)
+class Cheat:
+    """What the dishonest agent does: a kind of ``agents.CHEATS``, on which file, and for what it has to be caught."""
+
+    kind: str
+    reason: str
+    file: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Suite:
+    """One published project.
+
+    ``sha256`` is that of the archive; ``needs`` are the pinned packages its tests need, installed into an environment
+    that stands where ``environment`` says, seen from the workspace; ``prepare`` are commands run in the workspace
+    afterwards, words beginning with ``env/`` standing for that environment. ``tests`` is how many tests its command
+    runs at least, where it says so.
+    """
+
+    name: str
+    version: str
+    sha256: str
+    ecosystem: Ecosystem
+    traits: frozenset[Trait]
+    tests: int
+    argv: tuple[str, ...]
+    task: str
+    edit: Edit
+    cheat: Cheat
+    protect: tuple[str, ...] = ("tests",)
+    needs: tuple[str, ...] = ()
+    environment: Literal["../env", ".venv", ""] = "../env"
+    prepare: tuple[tuple[str, ...], ...] = ()
+    mutants: int = 2
+
+
+INSTALLED: Final = (("env/bin/pip", "install", "-q", "--no-deps", "-e", "."),)
+"""The project itself, as its developers have it: importable from where it stands."""

@@ -1,0 +1,10 @@
+"""All rows."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from suites.large import LARGE
+from suites.suites import Suite
+
+SUITES: Final[tuple[Suite, ...]] = (*LARGE,)
