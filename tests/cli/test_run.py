@@ -114,6 +114,31 @@ def test_a_stale_claim_names_the_write_and_the_command_that_mends_it(project: Pr
     assert project.run(result["commitment"], HEAD + RUN + CLAIM).exit == 0  # the owner goes on, and it is mended
 
 
+GOLDEN = """
+import sys
+open("golden.py", "w").write("import sys\\nprint('4985/4992')\\nsys.exit(1)\\n")
+argv = [sys.executable, "golden.py"]
+subprocess.run(argv, stdout=subprocess.PIPE)
+with open(os.environ["TROTH_CLAIMS"], "a") as claims:
+    claims.write(json.dumps({"argv": argv, "exit": EXIT, "totals": "TOTALS"}) + "\\n")
+"""
+
+
+def test_a_claimed_result_differs_in_exit_and_totals_and_both_are_shown(project: Project) -> None:
+    cheat = project.run(None, HEAD + MEND + GOLDEN.replace("EXIT", "0").replace("TOTALS", "4966/4966")).json
+    assert (cheat["done"]["decision"], cheat["done"]["reason"]) == ("contradicted", "tool_claim_exit_mismatch")
+    for shown in ("claimed with exit 0; observed was exit 1", "4966/4966 was claimed of", "which printed 4985/4992"):
+        assert shown in cheat["sentence"]
+    report = json.loads((Path(cheat["folder"]) / "claims-report.json").read_bytes())
+    assert [(one["said"], one["printed"]) for one in report["totals"]] == [
+        ({"total": 4966, "passed": 4966}, {"total": 4992, "passed": 4985})
+    ]
+    again = GOLDEN.replace("EXIT", "1").replace("TOTALS", "4985/4992")
+    honest = project.run(cheat["commitment"], HEAD + again).json
+    assert honest["done"]["decision"] == "supported"
+    assert not any("totals" in line for line in [honest["sentence"], *honest["notes"]])
+
+
 def test_not_established_says_what_was_missing_and_is_not_submitted(project: Project) -> None:
     _, commitment = project.commit()
     answer = project.run(commitment, HEAD + ODD_NAME + MEND + RUN + CLAIM)

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from troth.core.errors import Place, Refused
-from troth.observer.sources import AUTO, regular_file, told
+from troth.core.strictjson import JsonFault, Limits, loads
+from troth.observer.counting import differences
+from troth.observer.sources import AUTO, REPORT, regular_file, told
+from troth.observer.totals import KINDS, MAX_LINES, Printed
 from troth.observer.transcripts import Transcript, detect, read_transcript
 from troth.receipts.checks import judge_claims
 from troth.receipts.kinds import Broken
@@ -17,6 +20,8 @@ from troth.stores.members import FolderMember
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+
+_REPORT: Final = Limits(max_bytes=16 << 20, max_depth=16, refuse_overflow=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +39,11 @@ class ClaimsAnswer:
     transcript: Transcript
     report: Mapping[str, Any]
     outcomes: tuple[tuple[Mapping[str, Any], str], ...] | None = None
+
+    @property
+    def differing(self) -> tuple[str, ...]:
+        """Return in words the totals of tests that were said and are not those that were printed."""
+        return differences(self.report.get("totals", ()))
 
     def as_json(self) -> dict[str, Any]:
         """Return the object that ``troth claims --json`` prints."""
@@ -75,9 +85,33 @@ def claims_of(path: Path, form: str | None, folder: Path | None) -> ClaimsAnswer
         ]
         return ClaimsAnswer(transcript, {"sources": [{"name": str(path), **transcript.as_json()}], "runs": runs})
     events = _events(folder)
-    gathered = told([(str(path), transcript)], events)
+    gathered = told([(str(path), transcript)], events, _printed(folder))
     judged = judge_claims({"claims": gathered.claims.entries}, {"events": events})
     return ClaimsAnswer(transcript, gathered.report, tuple((one.claim, one.outcome) for one in judged))
+
+
+def _printed(folder: Path) -> dict[str, Printed]:
+    """Return what the run's report holds of totals that were printed; empty where it holds none that can be read."""
+    data = FolderMember(str(folder)).read(REPORT)
+    try:
+        value = loads(data, _REPORT) if data is not None else None
+    except JsonFault:
+        return {}
+    printed = value.get("printed") if isinstance(value, dict) else None
+    found = {}
+    for event, lines in printed.items() if isinstance(printed, dict) else ():
+        if isinstance(lines, list) and all(_is_totals(line) for line in lines[:MAX_LINES]):
+            found[event] = Printed(lines[:MAX_LINES])
+    return found
+
+
+def _is_totals(value: Any) -> bool:
+    return (
+        isinstance(value, dict)
+        and bool(value)
+        and value.keys() <= KINDS
+        and all(type(count) is int and 0 <= count < 10**9 for count in value.values())
+    )
 
 
 def _events(folder: Path) -> list[Mapping[str, Any]]:

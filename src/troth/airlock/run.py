@@ -455,6 +455,7 @@ def _from_start(bench: _Bench, state: RunState, ready: _Ready) -> Outcome:
         "claims": len(observed.gathered.claims.entries),
         "claim_lines_refused": [list(item) for item in observed.gathered.claims.refused[:20]],
         "claim_notes": list(observed.gathered.notes[:20]),
+        "totals_differ": list(observed.gathered.differing[:20]),
         "refused": len(observed.report.refused),
         "secrets": observed.secrets,
     }

@@ -42,6 +42,9 @@ def tell_run(found: Examination, measured: Mapping[str, Any], report: Mapping[st
     if found.done is not None and found.done.decision == "not_established" and open_points:
         first = next((point for point in open_points if point["reason"] == found.done.reason), open_points[0])
         sentence = first["why"]
+    differing = [printable(str(told), 600) for told in measured.get("totals_differ", ())]
+    if differing:
+        sentence = f"{sentence} The totals differ: {differing[0]}."
     lines = [*_about_agent(measured), *_about_checks(found, open_points), *about_grade(report)]
     if len(lines) > MAX_LINES:
         lines[MAX_LINES:] = [f"and {len(lines) - MAX_LINES} more; see: troth receipt verify"]
@@ -88,6 +91,7 @@ def _about_agent(measured: Mapping[str, Any]) -> list[str]:
     if secrets.get("sentence") and not secrets["cut"]:
         lines.append(f"{printable(secrets['sentence'], 400)}: in the records too, since --redact was not given")
     lines += [printable(str(note), 300) for note in measured.get("claim_notes", ())]
+    lines += [f"the totals differ: {printable(str(told), 600)}" for told in measured.get("totals_differ", ())]
     lines += [f"not seen whole: {printable(str(fault), 300)}" for fault in measured.get("coverage_faults", ())]
     return lines
 

@@ -62,6 +62,8 @@ def _tell(answer: ClaimsAnswer) -> None:
     left = len(answer.report["runs"]) - _MOST
     if left > 0:
         say(f"and {left} more; --json has them all")
+    for line in answer.differing:
+        say(f"{coloured('totals differ', 'red')}: {printable(line, 600)}")
 
 
 def _tell_run(run: dict[str, Any], outcomes: dict[str, str] | None) -> None:

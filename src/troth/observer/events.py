@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
 from typing import Literal
@@ -17,6 +17,7 @@ from troth.observer.interpret import Interpreter
 from troth.observer.journal import MAX_EVENTS_BYTES, Effect, Event, Journal
 from troth.observer.names import Names
 from troth.observer.reading import Recording, read_steps
+from troth.observer.totals import Printed
 
 __all__ = ["MAX_EVENTS_BYTES", "Effect", "Event", "TraceReport", "read_trace"]
 
@@ -40,6 +41,7 @@ class TraceReport:
         truncated_after: the instant of the last event that fits into a record, when some do not.
         effects_omitted: effects beyond the bound; none of them reaches a grader.
         lines: lines read.
+        printed: what programs printed of totals of tests, by the id of their event, where they printed any.
     """
 
     events: tuple[Event, ...]
@@ -56,6 +58,7 @@ class TraceReport:
     truncated_after: str | None
     effects_omitted: int = 0
     lines: int = 0
+    printed: Mapping[str, Printed] = field(default_factory=dict)
 
 
 def read_trace(
@@ -117,6 +120,7 @@ def read_trace(
         truncated_after=truncated_after,
         effects_omitted=journal.effects_omitted,
         lines=recording.lines,
+        printed={journal.name_of(position): printed for position, printed in interpreter.printed.items()},
     )
 
 

@@ -18,6 +18,7 @@ from troth.observer.names import FILE, SPECIAL, Names
 from troth.observer.processes import Mapping, Place, Process, Task, execute, pages, start
 from troth.observer.reading import Kind, Recording
 from troth.observer.syscalls import ESCAPES, FORMS, IOCTL_WRITES, NETWORK, Form
+from troth.observer.totals import Printed
 from troth.observer.trace import Call, aio_writes, descriptor, is_vector, split_call, split_list, string, unescape
 from troth.observer.whereabouts import RELATIVE, Unclear, Whereabouts
 from troth.receipts.checks import is_grader_path
@@ -27,6 +28,9 @@ NOT_FILES: Final = frozenset(
     {b"/dev/null", b"/dev/zero", b"/dev/full", b"/dev/random", b"/dev/urandom", b"/dev/tty", b"/dev/console",
      b"/dev/ptmx", b"/dev/pts/ptmx"}
 )  # fmt: skip
+
+MAX_ABOVE: Final = 64
+"""Processes above the one that printed that are told of it."""
 
 _MEMORY: Final = re.compile(rb"/proc/(?:self|thread-self|\d+)/(?:task/\d+/)?mem$")
 _HANDLE: Final = re.compile(rb"/proc/(?:self|thread-self)/fd/(\d+)$|/dev/fd/(\d+)$")
@@ -51,6 +55,7 @@ class Interpreter(Whereabouts):
         self.root: Process | None = None
         self.commands = 0
         self.malformed = 0
+        self.printed: dict[int, Printed] = {}
         self._git = self._inside + b".git/"
         self._argv = [argument.encode("utf-8", "surrogateescape") for argument in agent_argv]
         self._quiet = frozenset(path.encode("utf-8", "surrogateescape") for path in quiet)
@@ -93,7 +98,9 @@ class Interpreter(Whereabouts):
             self.journal.unresolved.add(f"process {task.pid}: who started it is not known")
 
     def _told(self, kind: Kind, first: bytes, second: object) -> None:
-        if kind is Kind.WRITE:
+        if kind is Kind.PRINTED:
+            self._printed(first)
+        elif kind is Kind.WRITE:
             path = unescape(first)
             if path is None:
                 self.malformed += 1
@@ -526,6 +533,19 @@ class Interpreter(Whereabouts):
             self._unmapped(mapping)
         for position in process.programs:
             self.journal.exited(position, status)
+
+    def _printed(self, lines: Sequence[str] | None) -> None:
+        """Put down what a process printed with the programs that it and those that started it are."""
+        process: Process | None = self._process
+        for _ in range(MAX_ABOVE):
+            if process is None or not process.agent:
+                return
+            for position in process.programs:
+                printed = self.printed.setdefault(position, Printed())
+                printed.unclear = printed.unclear or lines is None
+                for line in lines or ():
+                    printed.take(line)
+            process = process.parent
 
     # --- the network ---
 

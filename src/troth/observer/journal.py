@@ -176,6 +176,10 @@ class Journal:
         self._executed.append(row)
         return row.id, len(self._executed) - 1
 
+    def name_of(self, position: int) -> str:
+        """Return the id of a started program's event."""
+        return self._executed[position].id
+
     def exited(self, position: int, status: int) -> None:
         """Give a started program the exit status of its process, which is what whoever waited for it saw."""
         self._executed[position].exit = status

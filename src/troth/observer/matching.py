@@ -221,6 +221,19 @@ def _fitting(named: Named, seen: Seen) -> tuple[str, list[tuple[str, ...]]] | No
     return None
 
 
+def every_fitting(named: Named, seen: Seen) -> list[tuple[str, ...]]:
+    """Return every observed vector that any rule leads to, each once."""
+    found = [named.argv] if named.argv is not None and named.argv in seen.by_argv else []
+    if named.program:
+        found += [argv for argv in seen.spelled(named.program) if fit(named.words, argv)]
+        for fits in (_by_path, _by_module, _by_python):
+            found += fits(named, seen)
+        inner = unwrapped(named.argv)[0] if named.argv is not None else []
+        if inner and tuple(inner) != named.argv:
+            found += every_fitting(literal(inner, named.exit), seen)
+    return list(dict.fromkeys(found))
+
+
 def _by_path(named: Named, seen: Seen) -> list[tuple[str, ...]]:
     said = named.words[0].text or ""
     found = []

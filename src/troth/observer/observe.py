@@ -313,6 +313,7 @@ def _observed(
         Places(home=request.private / "home", output=transcript, workspace=workspace),
         _claims_of(source),
         [event.as_json() for event in report.events],
+        report.printed,
     )
     origin = rec.Origin(request.claim_id, request.invocation_id, started, rec.interval_end(started, ended))
     by_one = rec.seen_by_one(before, after, report, seen)

@@ -40,6 +40,7 @@ class Task:
     process: Process | None = None
     place: Place | None = None
     seen_folder: bytes = b""
+    told: int = 0
 
 
 @dataclass(slots=True, eq=False)
@@ -225,6 +226,7 @@ class Process:
         mapped: its shared mappings of workspace files by their address, as the tracer wrote it.
         inherited: its mappings are those of the process that forked it.
         handles: paths of descriptors opened only as handles, by number; empty for a file that has no name.
+        parent: the process that forked it, as far as the trace shows one.
     """
 
     leader: Task | None
@@ -238,6 +240,7 @@ class Process:
     mapped: dict[bytes, Mapping] = field(default_factory=dict)
     inherited: bool = False
     handles: dict[int, bytes] = field(default_factory=dict)
+    parent: Process | None = None
 
     @property
     def origin(self) -> str | None:
@@ -265,7 +268,14 @@ def start(clone: Clone) -> None:
     if clone.thread:
         task.process = parent
         return
-    child = Process(task, agent=parent.agent, mapped=dict(parent.mapped), inherited=True, handles=dict(parent.handles))
+    child = Process(
+        task,
+        agent=parent.agent,
+        mapped=dict(parent.mapped),
+        inherited=True,
+        handles=dict(parent.handles),
+        parent=parent,
+    )
     if parent.root and not parent.shell:
         child.root = child.copy = True
     elif parent.persistent_shell:

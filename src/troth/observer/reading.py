@@ -14,6 +14,7 @@ from typing import Any, Final
 
 from troth.observer.processes import Clone, Lineage, Task
 from troth.observer.syscalls import CLONES, ESCAPES, FORMS, NETWORK, NO_EFFECT, PROCESS, UNNAMED_NO_EFFECT
+from troth.observer.totals import MAX_LINE, MAX_LINES, MAY_TELL, lines_of, rows
 from troth.observer.trace import (
     UNFINISHED,
     child_died,
@@ -21,6 +22,7 @@ from troth.observer.trace import (
     failure,
     process_number,
     superseded,
+    unescape,
 )
 
 
@@ -36,6 +38,7 @@ class Kind(IntEnum):
     REFUSED = 6
     UNKNOWN = 7
     ESCAPE = 8
+    PRINTED = 9
 
 
 Step = tuple[Kind, int, Task, Any, Any]
@@ -51,6 +54,8 @@ FOLDER     the working directory as the tracer wrote it  None
 REFUSED    name                                          (error, text)
 UNKNOWN    name                                          the whole text
 ESCAPE     name                                          why it is one
+PRINTED    lines that may be totals of tests; None where None
+           some of what was printed is not shown
 =========  ============================================  =========================================
 """
 
@@ -119,6 +124,8 @@ _NAME: Final = re.compile(rb"[a-z_][a-z0-9_]*(?:#\d+)?\(")
 _RESTARTS: Final = re.compile(rb"\) *= \? ERESTART[A-Z_]+ \([^()<>]*\)$")
 _NUMBER_RESULT: Final = re.compile(rb"\) *= (\d{1,10}(?: /\* \d{1,10} in strace's PID NS \*/)?)$")
 _WRITTEN: Final = re.compile(rb"\) *= (\d+|\?)$")
+_WROTE: Final = re.compile(rb'", (\d+)\) *= (\d+)$')
+_OUTPUTS: Final = frozenset({b"1<", b"2<"})
 _EXECS: Final = frozenset({b"execve", b"execveat"})
 _RENUMBERED: Final = re.compile(rb" <pid changed to \d{1,10} \.\.\.>$")
 _UNREADABLE: Final = b"???"
@@ -135,6 +142,7 @@ class _Reader:
         self.dying: set[int] = set()
         self.halves: dict[int, tuple[bytes, bytes, Clone | None]] = {}
         self.took_over: set[int] = set()
+        self.begun_lines: dict[tuple[int, bytes], bytes] = {}
 
     # --- one line ---
 
@@ -226,6 +234,10 @@ class _Reader:
                 half = None
             if half is not None and half[2] is None and _CLASS.get(half[0]) is not _Class.SKIP:
                 self.call(task, half[0], _CLASS.get(half[0]), half[1] + b") = ?")
+            for output in _OUTPUTS:
+                begun = self.begun_lines.pop((pid, output), b"")
+                if begun and MAY_TELL.search(begun):
+                    self.tell(task, begun)
             self.keep(Kind.END, self.recording.lineage.ended(pid, status), status, None)
             return True
         by = superseded(text)
@@ -338,6 +350,8 @@ class _Reader:
             if result is not None and result[1] != b"0":
                 self.keep(Kind.UNKNOWN, task, name, text)
             return result is not None or failure(text) is not None or _RESTARTS.search(text) is not None
+        if text[len(name) + 1 : begin + 1] in _OUTPUTS:
+            self.printed(task, name, text, begin)
         if text[begin + 1 : begin + 2] != b"/":
             return True
         end = text.find(b">", begin)
@@ -363,6 +377,37 @@ class _Reader:
                 return True
         self.keep(Kind.WRITE, task, path, deleted)
         return True
+
+    # --- what programs print ---
+
+    def printed(self, task: Task, name: bytes, text: bytes, begin: int) -> None:
+        """Keep the lines of a write to an output that may be totals of tests; a line goes on from write to write."""
+        first = text.find(b', "', begin)
+        wrote = _WROTE.search(text, max(0, len(text) - 60))
+        if name != b"write" or first < 0 or wrote is None or wrote[1] != wrote[2]:
+            if failure(text) is None:
+                self.tell(task, None)
+            return
+        key = (task.pid, text[len(name) + 1 : begin + 1])
+        shown = self.begun_lines.pop(key, b"") + text[first + 3 : wrote.start()]
+        if not shown.endswith(b"\\n"):
+            start = shown.rfind(b"\\n") + 2 if b"\\n" in shown else 0
+            # A line that is too long to be totals goes on as one.
+            self.begun_lines[key] = shown[start:] if len(shown) - start <= 4 * MAX_LINE else b"." * (4 * MAX_LINE)
+            shown = shown[:start]
+        if MAY_TELL.search(shown):
+            self.tell(task, shown)
+
+    def tell(self, task: Task, shown: bytes | None) -> None:
+        """Keep what was printed, as the tracer wrote it; of a program that prints too much of it, that it did."""
+        if task.told > MAX_LINES:
+            return
+        whole = unescape(shown) if shown is not None else None
+        lines = rows(lines_of(whole.decode("utf-8", "replace"))) if whole is not None else None
+        if lines == ():
+            return
+        task.told += 1 if lines is not None else MAX_LINES + 1
+        self.keep(Kind.PRINTED, task, lines if task.told <= MAX_LINES else None, None)
 
 
 def read_steps(lines: Iterable[bytes]) -> Recording:

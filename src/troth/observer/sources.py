@@ -12,17 +12,20 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
+from itertools import islice
 from pathlib import Path
 from typing import Any, BinaryIO, Final
 
 from troth.core.errors import Refused
 from troth.core.words import printable
 from troth.observer.claims import Claims
+from troth.observer.counting import compare, differences
 from troth.observer.folders import walk
 from troth.observer.matching import Matched, Record, entries_of, match
+from troth.observer.totals import Printed
 from troth.observer.transcripts import FORMATS, Transcript, detect, read_transcript
 from troth.observer.transcripts.neutral import as_transcript
 
@@ -92,6 +95,11 @@ class Gathered:
     claims: Claims
     report: dict[str, Any]
     notes: tuple[str, ...] = ()
+
+    @property
+    def differing(self) -> tuple[str, ...]:
+        """Return in words the totals of tests that were said and are not those that were printed."""
+        return differences(self.report["totals"])
 
     @property
     def texts(self) -> list[tuple[str, tuple[str, ...]]]:
@@ -215,7 +223,13 @@ def _as_file(descriptor: int) -> BinaryIO:
     return open(descriptor, "rb")
 
 
-def gather(sources: Sequence[Source], places: Places, own: Claims, events: Sequence[Record]) -> Gathered:
+def gather(
+    sources: Sequence[Source],
+    places: Places,
+    own: Claims,
+    events: Sequence[Record],
+    printed: Mapping[str, Printed] | None = None,
+) -> Gathered:
     """Read a run's transcripts and match what they and the claims file say with what was observed.
 
     Args:
@@ -223,6 +237,7 @@ def gather(sources: Sequence[Source], places: Places, own: Claims, events: Seque
         places: where they lie.
         own: the claims file, read.
         events: those of the observation record.
+        printed: what programs were seen to print of totals, by the ids of their events.
     """
     reading = _Reading(places)
     for source in dict.fromkeys(sources):
@@ -231,12 +246,13 @@ def gather(sources: Sequence[Source], places: Places, own: Claims, events: Seque
         else:
             reading.look()
     found = [("claims", as_transcript(own))] if own.lines or own.refused else []
-    return told(found + reading.found, events, lines=own.lines, refused=own.refused, notes=reading.notes)
+    return told(found + reading.found, events, printed or {}, lines=own.lines, refused=own.refused, notes=reading.notes)
 
 
 def told(
     found: Sequence[tuple[str, Transcript]],
     events: Sequence[Record],
+    printed: Mapping[str, Printed],
     *,
     lines: int = 0,
     refused: tuple[tuple[int, str], ...] = (),
@@ -247,9 +263,11 @@ def told(
     Args:
         found: each transcript with what it is called.
         events: those of the observation record.
+        printed: what programs were seen to print of totals, by the ids of their events.
         lines, refused: of the claims file, as :class:`Claims` has them.
         notes: sentences that come first.
     """
+    totals = compare([transcript for _, transcript in found], events, printed)
     matches = match([transcript.said for _, transcript in found], events)
     listed = matches[:MAX_REPORTED]
     counts = {
@@ -264,6 +282,12 @@ def told(
         "runs": [entry.as_json() for entry in listed],
         "runs_not_listed": len(matches) - len(listed),
         "counts": counts,
+        "totals": [one.as_json() for one in totals],
+        "printed": {
+            event: [dict(told) for told in settled]
+            for event, settled in islice(((event, known.settled()) for event, known in printed.items()), MAX_REPORTED)
+            if settled
+        },
     }
     claims = Claims(entries=entries_of(matches), lines=lines, refused=refused)
     sentences = [*notes, *(line for name, transcript in found for line in _about(name, transcript))]

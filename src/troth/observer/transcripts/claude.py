@@ -14,9 +14,13 @@ import re
 from collections.abc import Iterator
 from typing import Any, BinaryIO, Final
 
+from troth.observer.totals import only
 from troth.observer.transcripts.common import MAX_PENDING, Finding, Said, Transcript, exit_in, objects_of, text_at
 
 TRIED: Final = ("2.1.197",)
+
+MAX_BLOCKS: Final = 8
+"""Parts of one message or result that are read for text."""
 
 TOOLS: Final = frozenset({"Bash"})
 """Tools whose calls are runs of a command."""
@@ -44,6 +48,8 @@ def _read(stream: BinaryIO, found: Finding) -> Transcript:
         found.version = text_at(entry, "claude_code_version") or text_at(entry, "version") or found.version
         kind = entry.get("type")
         by = text_at(entry, "agentId") or text_at(entry, "parent_tool_use_id")
+        if kind == "assistant" and not by:
+            found.last = _message(entry)
         for block in _blocks(entry):
             if kind == "assistant" and block.get("type") == "tool_use" and block.get("name") in TOOLS:
                 command, call = text_at(block, "input", "command"), text_at(block, "id")
@@ -64,6 +70,14 @@ def _read(stream: BinaryIO, found: Finding) -> Transcript:
     return found.done()
 
 
+def _message(entry: dict[str, Any]) -> str:
+    """Return the text of a message; of one that calls a tool, none: it is not the last."""
+    blocks = list(_blocks(entry))
+    if any(block.get("type") == "tool_use" for block in blocks):
+        return ""
+    return "\n\n".join(text_at(block, "text") for block in blocks[:MAX_BLOCKS] if block.get("type") == "text")
+
+
 def _blocks(entry: dict[str, Any]) -> Iterator[dict[str, Any]]:
     message = entry.get("message")
     content = message.get("content") if isinstance(message, dict) else None
@@ -82,17 +96,19 @@ def _said(asked: tuple[int, str, str, bool], block: dict[str, Any], entry: dict[
     if details.get("interrupted") is True:
         return "interrupted"
     at = text_at(entry, "timestamp")
+    text = _text(block.get("content"))
+    totals = only(text)
     if block.get("is_error") is not True:
         meant = bool(details.get("returnCodeInterpretation")) or (not details and bool(_OWN_MEANING.search(command)))
-        return Said(number, text=command, exit=None if meant else 0, by=by, time=at)
-    told = _EXIT.match(_text(block.get("content")))
+        return Said(number, text=command, exit=None if meant else 0, by=by, time=at, totals=totals)
+    told = _EXIT.match(text)
     if told is None:
         return "denied, or not started"
-    return Said(number, text=command, exit=exit_in(int(told[1])), by=by, time=at)
+    return Said(number, text=command, exit=exit_in(int(told[1])), by=by, time=at, totals=totals)
 
 
 def _text(content: Any) -> str:
     if isinstance(content, str):
         return content
     parts = content if isinstance(content, list) else []
-    return "".join(text_at(part, "text") for part in parts[:8])
+    return "".join(text_at(part, "text") for part in parts[:MAX_BLOCKS])

@@ -15,6 +15,7 @@ from pathlib import PurePosixPath
 from typing import Any, BinaryIO, Final
 
 from troth.observer.shelltext import Shells, literal_words
+from troth.observer.totals import only
 from troth.observer.transcripts.common import MAX_PENDING, Finding, Said, Transcript, exit_in, objects_of, text_at
 
 TRIED: Final = ("0.171.0",)
@@ -28,10 +29,13 @@ def read_events(stream: BinaryIO) -> Transcript:
     found = Finding("codex-exec", "codex", TRIED)
     for number, event in objects_of(stream, found):
         item = event.get("item")
-        if not isinstance(item, dict) or item.get("type") != "command_execution":
+        if not isinstance(item, dict) or event.get("type") != "item.completed":
             continue
-        if event.get("type") != "item.completed":
+        if item.get("type") == "agent_message":
+            found.last = text_at(item, "text")
+        if item.get("type") != "command_execution":
             continue
+        found.last = ""
         _take(found, number, item, item.get("command"), "")
     return found.done()
 
@@ -54,6 +58,8 @@ def read_rollout(stream: BinaryIO) -> Transcript:
             _once(found, told, text_at(item, "id"), (number, item), time)
         elif kind == "exec_command_end":
             _once(found, told, text_at(body, "call_id"), (number, body), time)
+        elif kind == "task_complete":
+            found.last = text_at(body, "last_agent_message")
         elif kind in ("function_call", "local_shell_call") and body.get("name", "local_shell") in _CALLS:
             if len(asked) >= MAX_PENDING:
                 asked.pop(next(iter(asked)))
@@ -118,13 +124,14 @@ def _take(found: Finding, number: int, item: Mapping[str, Any], command: Any, ti
     if words is None:
         found.no_claim("no command")
         return
+    totals = only(text_at(item, "aggregated_output"))
     text = Shells.text_of(words)
     if isinstance(command, str) and len(words) == 1:
         text = command
     if text is not None:
-        found.say(Said(number, text=text, exit=code, time=time))
+        found.say(Said(number, text=text, exit=code, time=time, totals=totals))
     else:
-        found.say(Said(number, argv=words, exit=code, time=time))
+        found.say(Said(number, argv=words, exit=code, time=time, totals=totals))
 
 
 def _words(command: Any) -> tuple[str, ...] | None:

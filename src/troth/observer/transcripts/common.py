@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any, BinaryIO, Final
 
 from troth.core.strictjson import JsonFault, Limits, loads
+from troth.observer.totals import Totals
 
 MAX_BYTES: Final = 256 << 20
 """Bytes read of one transcript; what lies beyond is told and not read."""
@@ -22,6 +23,9 @@ MAX_SAID: Final = 20_000
 
 MAX_TEXT: Final = 64 << 10
 """Characters of a command; a longer one is told and claims nothing."""
+
+MAX_MESSAGE: Final = 64 << 10
+"""Characters kept of an agent's last message, from its end."""
 
 MAX_NOTES: Final = 50
 """Lines listed as unreadable; the rest are counted."""
@@ -46,6 +50,7 @@ class Said:
         call: a record of a tool call, which says what happened at its time; otherwise a statement of the agent's.
         by: which subagent, as the transcript names it; empty for the main one.
         time: the instant of the result as the transcript writes it; empty where it has none.
+        totals: the totals of tests that are said of it; None where none are, or several.
     """
 
     line: int
@@ -55,6 +60,7 @@ class Said:
     call: bool = True
     by: str = ""
     time: str = ""
+    totals: Totals | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +76,7 @@ class Transcript:
         none: how many commands were mentioned as calls and are no claim, by why.
         unread: lines that could not be read, with a reason; line 0 stands for the whole.
         lines: how many lines were read.
+        last: the agent's last message; empty where the format has none.
     """
 
     format: str
@@ -80,6 +87,7 @@ class Transcript:
     none: tuple[tuple[str, int], ...]
     unread: tuple[tuple[int, str], ...]
     lines: int
+    last: str = ""
 
     @property
     def version_known(self) -> bool:
@@ -110,6 +118,7 @@ class Finding:
     version: str = ""
     lines: int = 0
     said: list[Said] = field(default_factory=list)
+    last: str = ""
     _none: dict[str, int] = field(default_factory=dict)
     _unread: list[tuple[int, str]] = field(default_factory=list)
     _more: int = 0
@@ -147,6 +156,7 @@ class Finding:
         return Transcript(
             format=self.format, tool=self.tool, version=self.version, tried=self.tried, said=tuple(self.said),
             none=tuple(self._none.items()), unread=tuple(self._unread), lines=self.lines,
+            last=self.last[-MAX_MESSAGE:],
         )  # fmt: skip
 
 

@@ -16,7 +16,7 @@ def read_claims_file(stream: BinaryIO) -> Transcript:
 def as_transcript(claims: Claims) -> Transcript:
     """Return claims that have been read as what they say."""
     said = tuple(
-        Said(line, argv=tuple(entry["argv"]), exit=entry.get("exit"), call=False)
+        Said(line, argv=tuple(entry["argv"]), exit=entry.get("exit"), call=False, totals=claims.totals.get(line))
         for line, entry in zip(claims.at, claims.entries, strict=True)
     )
     return Transcript(

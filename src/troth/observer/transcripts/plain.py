@@ -6,10 +6,11 @@
     [exit 0]
     ```
 
-A run is a line that begins with ``$`` in a block named ``console``, ``shell``, ``sh``, ``bash``, ``zsh`` or
-``shell-session``, closed by a line that holds its exit alone: ``exit N``, ``exit code: N``, ``exit status N``, bare or
-in brackets. A command without that line is an example or a plan; a block in a quotation (``>``), a command in running
-text and a block without a prompt claim nothing. Lines that end with a backslash go on.
+What stands between is its output, of which totals of tests are read. A run is a line that begins with ``$`` in a block
+named ``console``, ``shell``, ``sh``, ``bash``, ``zsh`` or ``shell-session``, closed by a line that holds its exit
+alone: ``exit N``, ``exit code: N``, ``exit status N``, bare or in brackets. A command without that line is an example
+or a plan; a block in a quotation (``>``), a command in running text and a block without a prompt claim nothing. Lines
+that end with a backslash go on.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from __future__ import annotations
 import re
 from typing import BinaryIO, Final
 
+from troth.observer.totals import Printed
 from troth.observer.transcripts.common import Finding, Said, Transcript, exit_in, lines_of
 
 _FENCE: Final = re.compile(r"( {0,3})(`{3,}|~{3,})\s*([\w-]*)\s*")
@@ -31,6 +33,7 @@ def read_log(stream: BinaryIO) -> Transcript:
     fence: str | None = None
     shell = False
     open_run: tuple[int, str] | None = None
+    output = Printed()
     for number, raw in lines_of(stream, found):
         line = raw.decode("utf-8", "replace").rstrip()
         opened = _FENCE.fullmatch(line)
@@ -53,10 +56,18 @@ def read_log(stream: BinaryIO) -> Transcript:
         if prompt:
             if open_run is not None:
                 found.no_claim("a command without its exit")
-            open_run = (number, prompt[1])
+            open_run, output = (number, prompt[1]), Printed()
         elif ended and open_run is not None:
-            found.say(Said(open_run[0], text=open_run[1], exit=exit_in(int(ended[1])), call=False))
+            totals = output.settled()
+            found.say(
+                Said(
+                    open_run[0], text=open_run[1], exit=exit_in(int(ended[1])), call=False,
+                    totals=totals[-1] if totals else None,
+                )
+            )  # fmt: skip
             open_run = None
+        elif open_run is not None:
+            output.take(line)
     if open_run is not None:
         found.no_claim("a command without its exit")
     return found.done()
