@@ -62,7 +62,7 @@ def test_a_signed_receipt_is_verified(run: Run, keys: dict[str, str], folder: Pa
     status, out, _ = run("receipt", "verify", folder, "--key", str(file), "--threshold", "1")
     assert status == 0
     assert "signed    by example.com/alice as approver" in out
-    assert "1 signature(s) by keys that are not trusted" in out
+    assert "1 signature(s) by signers that are not trusted" in out
     # Without --key nobody looks, and that is said.
     status, out, _ = run("receipt", "verify", folder)
     assert status == 0

@@ -18,18 +18,16 @@ from hypothesis import strategies as st
 from receipts.mutate import spoil
 from troth.core.errors import DoesNotHold, NotEstablished, Refused, TrothError
 from troth.core.notes import COSIGNATURE, ED25519, Signer, VerifierKey
+from troth.receipts.demands import Demand, demand, keyid_of
 from troth.receipts.envelopes import (
     CODES,
     MAX_ENVELOPE_BYTES,
     MAX_SIGNATURES,
     PAYLOAD_TYPE,
-    Demand,
     Envelope,
     EnvelopeSignature,
-    demand,
     envelope_base64,
     examine_signatures,
-    keyid_of,
     opened,
     parse_envelope,
     signed,

@@ -116,6 +116,8 @@ _TABLES: Final[tuple[tuple[str, str, str], ...]] = (
     ("Codes of deciding by a receipt", "troth.receipts.deciding", "CODES"),
     ("Codes of hooks", "troth.airlock.hooking", "CODES"),
     ("Codes of signed receipts", "troth.receipts.envelopes", "CODES"),
+    ("Codes of sigstore bundles", "troth.receipts.bundles", "CODES"),
+    ("Codes of signing by identity", "troth.stores.keyless", "CODES"),
     ("Codes of signed notes and keys", "troth.core.notes", "CODES"),
     ("Codes of the user's keys", "troth.stores.keys", "CODES"),
     ("Codes of timestamps", "troth.stores.timestamps", "CODES"),

@@ -341,7 +341,7 @@ def git_run(root: str | None, table: str | None, keys: tuple[str, ...], words: t
     """
     from troth.airlock.pushing import MAX_INPUT, grant, read_pushes
     from troth.airlock.stopping import load_table
-    from troth.cli.receipt_signing import believed
+    from troth.cli.receipt_signers import SignatureWords, believed
 
     try:
         if root is None:
@@ -350,7 +350,7 @@ def git_run(root: str | None, table: str | None, keys: tuple[str, ...], words: t
             )
         rules = load_table(Path(table) if table is not None else None)
         pushes = read_pushes(sys.stdin.buffer.read(MAX_INPUT + 1))
-        granted = grant(Path(root), pushes, rules, lambda member: believed(member, keys, None, None, None)[0])
+        granted = grant(Path(root), pushes, rules, lambda member: believed(member, SignatureWords(keys))[0])
     except TrothError as fault:
         note(f"troth: not pushed: {printable(str(fault), 2000)}")
         return FAILED

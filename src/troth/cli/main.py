@@ -58,9 +58,10 @@ COMMANDS: Final[dict[str, tuple[str, str]]] = {
 }
 
 EXTRAS: Final[dict[str, str]] = {
-    "anthropic": "models", "dask": "cluster", "distributed": "cluster", "httpx2": "models", "inspect_ai": "lab",
-    "matplotlib": "lab", "numpy": "lab", "openai": "models", "psycopg": "postgres", "pyarrow": "lab", "re2": "lab",
-    "rfc3161_client": "timestamps", "scipy": "lab", "statsmodels": "lab",
+    "anthropic": "models", "dask": "cluster", "distributed": "cluster", "httpx2": "models", "id": "sigstore",
+    "inspect_ai": "lab", "matplotlib": "lab", "numpy": "lab", "openai": "models", "psycopg": "postgres",
+    "pyarrow": "lab", "re2": "lab", "rfc3161_client": "timestamps", "scipy": "lab", "sigstore": "sigstore",
+    "statsmodels": "lab",
 }  # fmt: skip
 """Package that the core lacks -> the extra that brings it."""
 

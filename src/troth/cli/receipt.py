@@ -12,7 +12,7 @@ COMMANDS: Final[Table] = {
     # name: (module, one line of help shown by `troth receipt --help`)
     "check": ("troth.cli.receipt_check", "Check one folder of records, or thousands; write reports."),
     "verify": ("troth.cli.receipt_verify", "Tell what a member's receipt comes to, why, and by whose policy."),
-    "sign": ("troth.cli.receipt_signing", "Sign a valid receipt: a DSSE envelope, Ed25519."),
+    "sign": ("troth.cli.receipt_signing", "Sign a valid receipt, with a key or by an identity."),
     "decide": ("troth.cli.receipt_deciding", "Turn a verdict into what to do, by a table."),
     "show": ("troth.cli.receipt_verify", "Print what the receipt in a folder says, unverified."),
 }

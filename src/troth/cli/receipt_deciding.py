@@ -10,7 +10,7 @@ import click
 from troth.cli.answer import coloured, emit_json, note, printable, say
 from troth.cli.options import json_option
 from troth.cli.receipt_common import EXITS
-from troth.cli.receipt_signing import believed, signature_options
+from troth.cli.receipt_signers import SignatureWords, believed, signature_options
 from troth.cli.receipt_verify import judged_by, policy_options
 from troth.core.errors import Refused
 
@@ -49,10 +49,7 @@ def decide_cmd(  # noqa: PLR0917 - click calls it by name
     example: bool,
     policy_folder: str | None,
     pin_file: str | None,
-    keys: tuple[str, ...],
-    threshold: int | None,
-    quorum: int | None,
-    envelope: str | None,
+    signatures: SignatureWords,
     as_json: bool,
 ) -> int:
     """Turn a verdict into continue, replan, escalate or stop, by a table of yours.
@@ -72,7 +69,7 @@ def decide_cmd(  # noqa: PLR0917 - click calls it by name
     if folder is None:
         raise Refused("E_USAGE", "name the folder of a run", remedy="Try 'troth receipt decide --help'.")
     rules = load_table(table)
-    own, _ = believed(FolderMember(folder), keys, threshold, quorum, envelope)
+    own, _ = believed(FolderMember(folder), signatures)
     member, _ = judged_by(own, policy_folder, pin_file)
     found = examine(member)
     decision = decide_examined(found, rules, replans)

@@ -1,54 +1,20 @@
-"""``troth receipt sign``, and what ``verify`` does about signatures."""
+"""``troth receipt sign``: with keys of one's own, or by an identity at a sigstore instance."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from troth.cli.answer import coloured, emit_json, note, printable, say
+from troth.cli.answer import emit_json, note, printable, say
 from troth.cli.options import json_option
-
-if TYPE_CHECKING:
-    from troth.receipts.envelopes import Signers
-    from troth.receipts.member import Member
-
-_F = TypeVar("_F", bound=Callable[..., Any])
-
-
-def signature_options(command: _F) -> _F:
-    """Add ``--key``, whom to believe, and how many of them must have signed."""
-    command = click.option(
-        "--envelope", metavar="FILE", help="The envelope. Default: receipt.dsse.json in the folder."
-    )(command)
-    command = click.option(
-        "--quorum",
-        type=click.IntRange(0),
-        metavar="N",
-        help="How many distinct witnesses named with --key must have signed. Default: one, where one is named.",
-    )(command)
-    command = click.option(
-        "--threshold",
-        type=click.IntRange(0),
-        metavar="N",
-        help="How many distinct approvers named with --key must have signed. Default: one, where one is named. A "
-        "witness's key never counts as an approver's.",
-    )(command)
-    return click.option(
-        "--key",
-        "keys",
-        multiple=True,
-        metavar="KEY",
-        help="Ask for signatures, and whom to believe: NAME+ID+BASE64, a file of such lines (./FILE), or the name of "
-        "one of your own keys. Repeatable.",
-    )(command)
+from troth.core.errors import Place, Refused
 
 
 @click.command(
     "sign",
-    epilog="Exit codes: 0 signed, 1 the receipt is invalid, 2 refused. "
+    epilog="Exit codes: 0 signed, 1 the receipt is invalid, 2 refused, 3 a service could not be reached. "
     "Example: troth receipt sign runs/last --key example.com/auditor",
 )
 @click.argument("folder", type=click.Path())
@@ -56,7 +22,6 @@ def signature_options(command: _F) -> _F:
     "--key",
     "names",
     multiple=True,
-    required=True,
     metavar="NAME",
     help="A private key of yours, or the file of one (./FILE). Repeatable.",
 )
@@ -65,16 +30,56 @@ def signature_options(command: _F) -> _F:
     "-o",
     type=click.Path(path_type=Path),
     metavar="FILE",
-    help="Write the envelope there. Default: receipt.dsse.json in the folder, where signatures are added.",
+    help="Write the envelope or bundle there. Default, in the folder: receipt.dsse.json, where signatures are added; "
+    "with --sigstore receipt.sigstore.json.",
 )
+@click.option(
+    "--sigstore",
+    is_flag=True,
+    help="Sign by your identity instead of a key. Its instance publishes, for good, who signed and the digest of what.",
+)
+@click.option(
+    "--identity-token",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="A file with the identity token. Default: SIGSTORE_IDENTITY_TOKEN, or what the service that runs us gives.",
+)
+@click.option(
+    "--trust-config",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="A private sigstore instance: its ClientTrustConfig, JSON. Default: the public one.",
+)
+@click.option("--staging", is_flag=True, help="The public instance's staging twin, to try things.")
 @json_option
-def sign_cmd(folder: str, names: tuple[str, ...], out: Path | None, as_json: bool) -> int:
-    """Sign the receipt in a folder: a DSSE envelope with an Ed25519 signature of each key.
+def sign_cmd(  # noqa: PLR0917 - click calls it by name
+    folder: str,
+    names: tuple[str, ...],
+    out: Path | None,
+    sigstore: bool,
+    identity_token: Path | None,
+    trust_config: Path | None,
+    staging: bool,
+    as_json: bool,
+) -> int:
+    """Sign the receipt in a folder: a DSSE envelope with an Ed25519 signature of each key, or a sigstore bundle.
 
     The receipt is verified first; one that is invalid is not signed. A valid one is, whatever its verdict. A key made
-    with `troth key new --witness` signs as a witness, any other as an approver.
+    with `troth key new --witness` signs as a witness, any other as an approver; as what an identity signs is for the
+    reader to say.
     """
-    from troth.receipts.envelopes import ENVELOPE_FILE, keyid_of, role_of
+    if bool(names) == sigstore:
+        raise Refused("E_USAGE", "sign with --key NAME or with --sigstore, one of them", remedy="--help tells more.")
+    if sigstore:
+        return _by_identity(folder, out, _Instance(identity_token, trust_config, staging), as_json)
+    if identity_token is not None or trust_config is not None or staging:
+        raise Refused("E_USAGE", "--identity-token, --trust-config and --staging go with --sigstore")
+    return _by_keys(folder, names, out, as_json)
+
+
+def _by_keys(folder: str, names: tuple[str, ...], out: Path | None, as_json: bool) -> int:
+    from troth.receipts.demands import keyid_of, role_of
+    from troth.receipts.envelopes import ENVELOPE_FILE
     from troth.receipts.signing import sign_receipt
     from troth.stores.durable import os_fault, replace_whole
     from troth.stores.keys import load_signer
@@ -100,56 +105,52 @@ def sign_cmd(folder: str, names: tuple[str, ...], out: Path | None, as_json: boo
     return 0
 
 
-def believed(
-    member: Member, words: tuple[str, ...], threshold: int | None, quorum: int | None, envelope: str | None
-) -> tuple[Member, Signers | None]:
-    """Return the member as its signatures let it be seen, and who signed; unchanged where no key is named.
+@dataclass(frozen=True, slots=True)
+class _Instance:
+    """Where to sign, and the file of the token to show there."""
 
-    Raises:
-        TrothError: ``E_USAGE`` for numbers without keys; a code of keys, or of envelopes.
-    """
-    from troth.core.errors import Refused
-    from troth.receipts.envelopes import MAX_ENVELOPE_BYTES, demand
-    from troth.receipts.signing import as_signed
-    from troth.stores.durable import read_regular
-    from troth.stores.keys import verifier_keys
-
-    if not words:
-        if threshold is not None or quorum is not None or envelope is not None:
-            raise Refused(
-                "E_USAGE", "--threshold, --quorum and --envelope go with --key", remedy="Name whom to trust with --key."
-            )
-        return member, None
-    asked = demand([key for word in words for key in verifier_keys(word)], threshold, quorum)
-    data = None
-    if envelope is not None:
-        data = read_regular(Path(envelope), MAX_ENVELOPE_BYTES, "E_ENVELOPE_MISSING", "the envelope")
-    return as_signed(member, asked, data)
+    token: Path | None
+    config: Path | None
+    staging: bool
 
 
-def signature_report(member: Member, signers: Signers | None) -> dict[str, Any]:
-    """Return what a report says about signatures."""
-    from troth.receipts.envelopes import ENVELOPE_FILE
-    from troth.receipts.member import ReadFault
+def _by_identity(folder: str, out: Path | None, at: _Instance, as_json: bool) -> int:
+    from troth.receipts.bundles import BUNDLE_FILE
+    from troth.receipts.signing import valid_receipt
+    from troth.stores.durable import create_whole, os_fault
+    from troth.stores.keyless import identity_token, public_config, read_trust_config, sign_by_identity
+    from troth.stores.members import FolderMember
 
-    if signers is not None:
-        return {"checked": True, **signers.as_json()}
+    if at.staging and at.config is not None:
+        raise Refused("E_USAGE", "--trust-config and --staging were both given", remedy="Name one instance.")
+    where = out if out is not None else Path(folder, BUNDLE_FILE)
+    payload, found = valid_receipt(FolderMember(folder))
+    # What a signature publishes cannot be taken back, so all that could be refused is refused before.
+    if where.is_symlink() or where.exists():
+        raise _exists(where)
+    token = identity_token(at.token)
+    config = read_trust_config(at.config) if at.config is not None else public_config(staging=at.staging)
+    data, said = sign_by_identity(payload, token, config)
     try:
-        there = member.read(ENVELOPE_FILE) is not None
-    except ReadFault:
-        there = True
-    return {"checked": False, "envelope": there}
+        made = create_whole(where, data)
+    except OSError as fault:
+        raise os_fault("E_UNREADABLE", fault, where, "the bundle cannot be written") from None
+    if not made:
+        raise _exists(where)
+    done = found.done.as_json() if found.done is not None else {}
+    if as_json:
+        emit_json({"bundle": str(where), "signed": {"identity": said.name, "issuer": said.issuer}, "done": done})
+        return 0
+    say(f"signed by {printable(str(said.name))}, vouched for by {printable(str(said.issuer))}")
+    say(f"verdict   {done['decision'].replace('_', ' ')} ({done['reason']})")
+    note(f"troth: the bundle is {printable(str(where))}; the instance's log shows it to everybody.")
+    return 0
 
 
-def tell_signatures(report: dict[str, Any]) -> None:
-    """Tell who signed, or that nobody looked."""
-    if not report["checked"]:
-        if report["envelope"]:
-            say(f"{'signed':<10}an envelope lies in the folder; it was not checked, since no --key says whom to trust")
-        return
-    for one in report["verified"]:
-        say(f"{'signed':<10}{coloured('by', 'green')} {printable(one['name'])} as {one['role']}")
-    for keyid in report["bad"]:
-        say(f"{'':<10}{coloured('a signature does not fit', 'red')}: {printable(keyid)}")
-    if report["unknown"]:
-        say(f"{'':<10}{report['unknown']} signature(s) by keys that are not trusted, which prove nothing")
+def _exists(where: Path) -> Refused:
+    return Refused(
+        "E_BUNDLE_EXISTS",
+        "a bundle lies there already",
+        remedy="Each signer has a bundle of their own: --out FILE writes another.",
+        place=Place(file=str(where)),
+    )

@@ -10,7 +10,13 @@ import click
 
 from troth.cli.answer import coloured, printable, say
 from troth.cli.receipt_common import EXITS, checks_option, emit, read_pin_file, word
-from troth.cli.receipt_signing import believed, signature_options, signature_report, tell_signatures
+from troth.cli.receipt_signers import (
+    SignatureWords,
+    believed,
+    signature_options,
+    signature_report,
+    tell_signatures,
+)
 from troth.core.errors import Place, Refused
 
 if TYPE_CHECKING:
@@ -57,10 +63,7 @@ def verify_cmd(  # noqa: PLR0917 - click calls it by name
     folder: str,
     policy_folder: str | None,
     pin_file: str | None,
-    keys: tuple[str, ...],
-    threshold: int | None,
-    quorum: int | None,
-    envelope: str | None,
+    signatures: SignatureWords,
     names: tuple[str, ...],
     as_json: bool,
 ) -> int:
@@ -76,9 +79,15 @@ def verify_cmd(  # noqa: PLR0917 - click calls it by name
       [sha256]
       contract = "<64 hexadecimal digits>"
 
-    A producer's name is no signature: pin digests, or ask for a signature with --key, where the producer is not
-    trusted to have been the one who wrote the folder. An envelope that is not signed by enough of the keys, or not a
-    Statement's, is refused before its receipt is read.
+    A producer's name is no signature: pin digests, or ask for a signature with --key or --certificate-identity, where
+    the producer is not trusted to have been the one who wrote the folder. What is not signed by enough of them, or is
+    not a Statement's, is refused before its receipt is read.
+
+    \b
+    A list of signers names identities and who vouches for them:
+      [[approver]]
+      identity = "auditor@example.com"
+      issuer = "https://login.example.com"
 
     Exit status: 0 valid and supported, 1 invalid or contradicted, 2 refused, 3 not established.
 
@@ -88,7 +97,7 @@ def verify_cmd(  # noqa: PLR0917 - click calls it by name
     from troth.stores.members import FolderMember
 
     # What was signed is settled before anything of it is read.
-    own, signers = believed(FolderMember(folder), keys, threshold, quorum, envelope)
+    own, signers = believed(FolderMember(folder), signatures)
     member, judge = judged_by(own, policy_folder, pin_file)
     found = examine(member, check_names(names) if names else None)
     report = _report(folder, found, judge)

@@ -9,14 +9,12 @@ A signature covers the payload's bytes *and* their type (``DSSEv1 LEN TYPE LEN P
 
 0. the bytes are a bounded envelope of strict JSON – ``E_ENVELOPE_MALFORMED``;
 1. its type is the one asked for – ``E_ENVELOPE_TYPE``;
-2. enough distinct trusted keys signed it, each in its role – ``E_ENVELOPE_SIGNATURE``, ``E_ENVELOPE_UNVERIFIED``,
-   ``E_ENVELOPE_THRESHOLD``;
+2. enough distinct trusted keys signed it, each in its role (:mod:`troth.receipts.demands`) –
+   ``E_ENVELOPE_SIGNATURE``, ``E_ENVELOPE_UNVERIFIED``, ``E_ENVELOPE_THRESHOLD``;
 3. only now is the payload handed out, to be read by the rules of what it is.
 
-A role stands in the key itself (:mod:`troth.core.notes`): a witness's key signs as a *witness*, any other as an
-*approver*, and neither counts for the other. Keys, certificates and anything else that an envelope carries are passed
-over, as the specification asks of unknown members: whom to believe is the reader's to say. A key id is a hint and
-decides nothing; a key under two names is one signer.
+Keys, certificates and anything else that an envelope carries are passed over, as the specification asks of unknown
+members: whom to believe is the reader's to say. A key id is a hint and decides nothing.
 """
 
 from __future__ import annotations
@@ -25,12 +23,13 @@ import base64
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final, Literal
+from typing import Any, Final
 
 from troth.core.canonical import record_bytes
-from troth.core.errors import DoesNotHold, NotEstablished, Refused, TrothError
+from troth.core.errors import DoesNotHold, Refused
 from troth.core.notes import Signer, VerifierKey, strict_base64
 from troth.core.strictjson import JsonFault, Limits, loads
+from troth.receipts.demands import Demand, Signers, by_keyid, keyid_of, settled
 from troth.receipts.member import MAX_BYTES
 
 CODES: Final[dict[str, str]] = {
@@ -39,15 +38,16 @@ CODES: Final[dict[str, str]] = {
     "in its one spelling and within the limits.",
     "E_ENVELOPE_TYPE": "The envelope's payload type is not that of an in-toto Statement; the type is signed as well, "
     "so one that was changed is no receipt any more. Its payload was not read.",
-    "E_ENVELOPE_SIGNATURE": "A signature that names a trusted key does not fit the envelope's payload and type: one of "
-    "them was changed. Its payload was not read.",
-    "E_ENVELOPE_UNVERIFIED": "No signature is by a key that is trusted, so nothing is known about who signed. A key "
-    "that the envelope itself carries is not trusted. Its payload was not read.",
-    "E_ENVELOPE_THRESHOLD": "Fewer distinct trusted keys signed, in their role, than were asked for. The payload was "
-    "not read.",
-    "E_ENVELOPE_ROLE": "One public key is named both as a witness's and as an approver's, so its signature could count "
-    "twice.",
-    "E_ENVELOPE_OTHER": "The envelope's payload is not the receipt that lies in the folder.",
+    "E_ENVELOPE_SIGNATURE": "A signature that names a trusted key or identity does not fit the payload and its type, "
+    "or what a log says about it: one of them was changed. The payload was not read.",
+    "E_ENVELOPE_UNVERIFIED": "No signature is by a key or an identity that is trusted, so nothing is known about who "
+    "signed. A key or certificate that comes with the signature is not trusted. The payload was not read.",
+    "E_ENVELOPE_THRESHOLD": "Fewer distinct trusted signers signed, in their role, than were asked for. The payload "
+    "was not read.",
+    "E_ENVELOPE_ROLE": "One public key, or one identity, is named both as a witness's and as an approver's, so its "
+    "signature could count twice.",
+    "E_ENVELOPE_OTHER": "What was signed is not the receipt that lies in the folder, or trusted signers signed "
+    "different ones.",
 }
 """The refusals of envelopes, each with one sentence for people."""
 
@@ -62,9 +62,6 @@ MAX_ENVELOPE_BYTES: Final = MAX_BYTES
 
 MAX_SIGNATURES: Final = 64
 """Most signatures read; each costs a verification for every key that might have made it."""
-
-MAX_KEYS: Final = 256
-"""Most trusted keys tried."""
 
 MAX_KEYID: Final = 512
 """Longest key id kept, in characters."""
@@ -81,20 +78,6 @@ MAX_WORK: Final = 1 << 30
 _LIMITS: Final = Limits(max_bytes=MAX_ENVELOPE_BYTES, max_depth=16, refuse_overflow=False)
 _ED25519_BYTES: Final = 64
 _TYPE: Final = re.compile(r"[!-~]+\Z")
-
-Role = Literal["witness", "approver"]
-ROLES: Final[tuple[Role, ...]] = ("witness", "approver")
-
-
-def role_of(key: VerifierKey) -> Role:
-    """Return as what a key signs."""
-    return "witness" if key.is_witness else "approver"
-
-
-def keyid_of(key: VerifierKey) -> str:
-    """Return the hint by which a signature names its key: ``NAME+ID``, the id being bound to name, kind and key."""
-    return f"{key.name}+{key.id.hex()}"
-
 
 # Reading -------------------------------------------------------------------------------------------------------------
 
@@ -158,9 +141,17 @@ def parse_envelope(data: bytes) -> Envelope:
         Refused: ``E_ENVELOPE_MALFORMED`` with the first rule broken.
     """
     try:
-        value = loads(data, _LIMITS)
+        return envelope_of(loads(data, _LIMITS))
     except JsonFault as fault:
         raise _malformed(fault.message) from None
+
+
+def envelope_of(value: Any) -> Envelope:
+    """Return the envelope that a JSON value is, as :func:`parse_envelope` does with its bytes.
+
+    Raises:
+        Refused: ``E_ENVELOPE_MALFORMED`` with the first rule broken.
+    """
     if type(value) is not dict:
         raise _malformed("an envelope is a JSON object")
     missing = [name for name in ("payload", "payloadType", "signatures") if name not in value]
@@ -194,31 +185,6 @@ def _signature(entry: Any) -> EnvelopeSignature:
 # Verifying -----------------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class Signers:
-    """What the signatures of an envelope amount to, before anybody asked for a number.
-
-    ``verified`` holds each trusted key that signed, once, under the first name it was given by; ``bad`` the key ids of
-    signatures that name a trusted key and do not fit; ``unknown`` counts the others.
-    """
-
-    verified: tuple[VerifierKey, ...]
-    bad: tuple[str, ...]
-    unknown: int
-
-    def count(self, role: Role) -> int:
-        """Return how many distinct keys signed in a role."""
-        return len({key.public for key in self.verified if role_of(key) == role})
-
-    def as_json(self) -> dict[str, Any]:
-        """Return it in the shape that ``--json`` shows."""
-        return {
-            "verified": [{"name": key.name, "role": role_of(key), "key": str(key)} for key in self.verified],
-            "bad": list(self.bad),
-            "unknown": self.unknown,
-        }
-
-
 def signing_bytes(envelope: Envelope) -> bytes:
     """Return what the signatures cover: the payload under its type, in DSSE's pre-authentication encoding."""
     from securesystemslib.dsse import Envelope as Dsse
@@ -240,7 +206,7 @@ def examine_signatures(envelope: Envelope, keys: Iterable[VerifierKey]) -> Signe
     from securesystemslib.exceptions import UnverifiedSignatureError, VerificationError
     from securesystemslib.signer import Signature, SSlibKey  # type: ignore[attr-defined]  # its stubs name no exports
 
-    trusted = _by_keyid(keys)
+    trusted = by_keyid(keys)
     message = signing_bytes(envelope)
     signatures = dict.fromkeys(envelope.signatures)
     tries = sum(1 if signature.keyid in trusted else len(trusted) for signature in signatures)
@@ -274,111 +240,30 @@ def examine_signatures(envelope: Envelope, keys: Iterable[VerifierKey]) -> Signe
     return Signers(tuple(verified.values()), tuple(bad), unknown)
 
 
-def _by_keyid(keys: Iterable[VerifierKey]) -> dict[str, VerifierKey]:
-    trusted: dict[str, VerifierKey] = {}
-    roles: dict[bytes, Role] = {}
-    for key in keys:
-        if roles.setdefault(key.public, role_of(key)) != role_of(key):
-            raise Refused(
-                "E_ENVELOPE_ROLE",
-                f"the public key of {key.name} is named as a witness's and as an approver's",
-                remedy="Trust it in one role; give each role a key of its own.",
-            )
-        if trusted.setdefault(keyid_of(key), key) != key:
-            raise Refused("E_KEY_AMBIGUOUS", f"two keys are {keyid_of(key)}", remedy="Name one of them.")
-    if len(trusted) > MAX_KEYS:
-        raise Refused("E_USAGE", f"more than {MAX_KEYS} trusted keys", remedy="Name those that matter.")
-    return trusted
-
-
-@dataclass(frozen=True, slots=True)
-class Demand:
-    """Whom a reader believes and how many of them must have signed, by role."""
-
-    keys: tuple[VerifierKey, ...]
-    approvers: int
-    witnesses: int
-
-    def of(self, role: Role) -> int:
-        """Return how many distinct keys of a role must have signed."""
-        return self.approvers if role == "approver" else self.witnesses
-
-
-def demand(keys: Sequence[VerifierKey], threshold: int | None = None, quorum: int | None = None) -> Demand:
-    """Return what a reader asks for.
-
-    Args:
-        keys: whom to trust, each in the role of its kind.
-        threshold: how many distinct approvers must have signed; by default one where an approver is named.
-        quorum: how many distinct witnesses must have signed; by default one where a witness is named.
+def check_type(envelope: Envelope, payload_type: str = PAYLOAD_TYPE) -> None:
+    """Refuse an envelope of another type (step 1), before anything else: what a payload means depends on it.
 
     Raises:
-        Refused: ``E_USAGE`` when nothing is asked for, or more than the keys could give; ``E_ENVELOPE_ROLE``.
+        DoesNotHold: ``E_ENVELOPE_TYPE``.
     """
-    trusted = _by_keyid(keys)
-    have: dict[Role, int] = {
-        role: len({key.public for key in trusted.values() if role_of(key) == role}) for role in ROLES
-    }
-    wanted: dict[Role, int] = {
-        "approver": min(have["approver"], 1) if threshold is None else threshold,
-        "witness": min(have["witness"], 1) if quorum is None else quorum,
-    }
-    if sum(wanted.values()) < 1:
-        raise Refused("E_USAGE", "no signature is asked for", remedy="Name whom to trust with --key.")
-    for role in ROLES:
-        if wanted[role] < 0 or wanted[role] > have[role]:
-            raise Refused(
-                "E_USAGE",
-                f"{wanted[role]} signatures of {role} keys are asked for, and {have[role]} distinct ones are named",
-                remedy="Name more of them with --key, each once.",
-            )
-    return Demand(tuple(trusted.values()), wanted["approver"], wanted["witness"])
-
-
-def opened(envelope: Envelope, asked: Demand, payload_type: str = PAYLOAD_TYPE) -> tuple[bytes, Signers]:
-    """Return the payload, once its type and enough signatures hold (steps 1 and 2), and who signed.
-
-    A signature that does not fit spoils nothing by itself, since anybody can add one: it is told. It decides what is
-    said when too few others hold.
-
-    Raises:
-        DoesNotHold: ``E_ENVELOPE_TYPE``, ``E_ENVELOPE_SIGNATURE``.
-        NotEstablished: ``E_ENVELOPE_UNVERIFIED``, ``E_ENVELOPE_THRESHOLD``.
-        Refused: ``E_ENVELOPE_ROLE``.
-    """
-    # (1) The type, before anything else: what a payload means depends on it.
     if envelope.payload_type != payload_type:
         raise DoesNotHold(
             "E_ENVELOPE_TYPE",
             f"the envelope says that its payload is {envelope.payload_type}, not {payload_type}",
             remedy="It is not what was asked for, or somebody changed the type.",
         )
-    # (2) The signatures.
-    found = examine_signatures(envelope, asked.keys)
-    if any(found.count(role) < asked.of(role) for role in ROLES):
-        raise _too_few(found, asked)
-    # (3) The payload.
-    return envelope.payload, found
 
 
-def _too_few(found: Signers, asked: Demand) -> TrothError:
-    detail = found.as_json()
-    if found.bad:
-        return DoesNotHold(
-            "E_ENVELOPE_SIGNATURE",
-            f"the signature of {found.bad[0]} does not fit the payload and its type",
-            remedy="One of them was changed after signing; get the envelope anew.",
-            detail=detail,
-        )
-    if not found.verified:
-        return NotEstablished(
-            "E_ENVELOPE_UNVERIFIED",
-            f"none of its {found.unknown} signature(s) is by a key that is trusted",
-            remedy="A key that comes with an envelope proves nothing; get the signer's key from the signer.",
-            detail=detail,
-        )
-    counted = " and ".join(f"{found.count(role)} of {asked.of(role)} {role}s" for role in ROLES if asked.of(role))
-    return NotEstablished("E_ENVELOPE_THRESHOLD", f"signed by {counted}", detail=detail)
+def opened(envelope: Envelope, asked: Demand, payload_type: str = PAYLOAD_TYPE) -> tuple[bytes, Signers]:
+    """Return the payload, once its type and enough signatures of keys hold (steps 1 and 2), and who signed.
+
+    Raises:
+        DoesNotHold: ``E_ENVELOPE_TYPE``, ``E_ENVELOPE_SIGNATURE``.
+        NotEstablished: ``E_ENVELOPE_UNVERIFIED``, ``E_ENVELOPE_THRESHOLD``.
+        Refused: ``E_ENVELOPE_ROLE``.
+    """
+    check_type(envelope, payload_type)  # (1)
+    return settled([(envelope.payload, examine_signatures(envelope, asked.keys))], asked)  # (2), (3)
 
 
 # Signing -------------------------------------------------------------------------------------------------------------

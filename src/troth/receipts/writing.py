@@ -8,6 +8,7 @@ from typing import Any
 from troth.core.canonical import record_bytes
 from troth.core.digests import sha256_hex
 from troth.core.errors import Defect, DoesNotHold, Place, Refused
+from troth.receipts.bundles import BUNDLE_FILE
 from troth.receipts.deciding import StopDecision, StopTable, decide
 from troth.receipts.envelopes import ENVELOPE_FILE
 from troth.receipts.kinds import Record
@@ -105,19 +106,20 @@ def decided_receipt(files: Member, decision: StopDecision) -> bytes:
     """Return a member's receipt with a decision written into it, valid as it was before.
 
     Raises:
-        Refused: ``E_RECEIPT_MISSING``; ``E_RECEIPT_SIGNED``: an envelope lies beside it; ``E_RECEIPT_DECIDED``: it
-            carries another decision; the code of a receipt that breaks a rule of its shape.
+        Refused: ``E_RECEIPT_MISSING``; ``E_RECEIPT_SIGNED``: an envelope or a bundle lies beside it;
+            ``E_RECEIPT_DECIDED``: it carries another decision; the code of a receipt that breaks a rule of its shape.
     """
     data = files.read(RECEIPT_FILE)
     if data is None:
         raise Refused("E_RECEIPT_MISSING", f"the folder holds no {RECEIPT_FILE}", place=Place(file=RECEIPT_FILE))
-    if files.read(ENVELOPE_FILE) is not None:
-        raise Refused(
-            "E_RECEIPT_SIGNED",
-            f"{ENVELOPE_FILE} holds the receipt as it was signed",
-            remedy="Decide first, then sign.",
-            place=Place(file=ENVELOPE_FILE),
-        )
+    for file in (ENVELOPE_FILE, BUNDLE_FILE):
+        if files.read(file) is not None:
+            raise Refused(
+                "E_RECEIPT_SIGNED",
+                f"{file} holds the receipt as it was signed",
+                remedy="Decide first, then sign.",
+                place=Place(file=file),
+            )
     statement = read_receipt(data)
     written = {"stop_decision": decision.member(), "policy": {"table_sha256": decision.table_sha256}}
     carried = {name: statement["predicate"][name] for name in written if name in statement["predicate"]}
