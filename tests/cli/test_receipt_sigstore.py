@@ -153,10 +153,9 @@ def test_strangers_and_forgeries_are_not_believed(
     status, out, _ = run("receipt", "verify", forged, *NAMED, *rooted)
     assert (status, code(out)) == (1, "E_ENVELOPE_SIGNATURE")
     # Control characters of a stranger reach no terminal.
-    bundle["mediaType"] = "\x1b[2J"
-    file.write_text(json.dumps(bundle))
-    status, _, err = run("receipt", "verify", forged, *NAMED, "--trusted-root", instance.trusted_root)
-    assert (status, "\x1b" in err) == (2, False)
+    file.write_text(json.dumps(instance.bundle((forged / "receipt.json").read_bytes(), "\x1b[2J@example.com")))
+    status, out, err = run("receipt", "verify", forged, *NAMED, "--trusted-root", instance.trusted_root)
+    assert (status, "[2J@example.com" in err, "\x1b" in out + err) == (3, True, False)
 
 
 def test_keys_and_identities_add_up_in_their_roles(

@@ -6,6 +6,7 @@ import base64
 import importlib.resources
 import json
 import random
+import shutil
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
@@ -17,8 +18,12 @@ import pytest
 
 pytest.importorskip("sigstore", reason="the extra `sigstore` is not installed")
 
+from cryptography import x509
+from cryptography.hazmat.primitives import serialization
+
 from receipts.mutate import spoil
 from receipts.test_receipt import sealed
+from stores.test_timestamps import Authority
 from support.sigstore_instance import LOGIN, WORKFLOW, Instance, b64
 from troth.core.errors import NotEstablished, Refused, TrothError
 from troth.receipts.bundles import CODES, parse_bundle
@@ -27,7 +32,7 @@ from troth.receipts.envelopes import CODES as ENVELOPE_CODES
 from troth.receipts.member import MappingMember
 from troth.receipts.signing import as_signed
 from troth.receipts.verify import examine
-from troth.stores.keyless import read_trust_config, read_trusted_root, voucher, within
+from troth.stores.keyless import read_trust_config, read_trusted_root, sign_by_identity, voucher, within
 
 RELEASE = Path(__file__).parent / "data" / "release.sigstore.json"
 RELEASED_BY = Identity(
@@ -227,6 +232,52 @@ def test_a_spoilt_bundle_never_holds_as_something_else(house: House) -> None:
     assert set(came) <= {"holds", *CODES, *ENVELOPE_CODES}
     assert came["E_BUNDLE_MALFORMED"]
     assert came["E_ENVELOPE_SIGNATURE"]
+
+
+# --- a log of the second version, which tells no times, and an authority that does ---
+
+
+@pytest.fixture(scope="module")
+def second(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Instance]:
+    if shutil.which("openssl") is None:
+        pytest.skip("needs openssl")
+    folder = tmp_path_factory.mktemp("second")
+    authority = Authority(folder / "tsa")
+    chain = [x509.load_pem_x509_certificate(file.read_bytes()) for file in (folder / "tsa" / "tsa.pem", authority.root)]
+    der = tuple(one.public_bytes(serialization.Encoding.DER) for one in chain)
+    found = Instance(folder / "instance", authority.answer, der)
+    yield found
+    found.close()
+
+
+def test_a_log_of_the_second_version_needs_a_timestamp(house: House, second: Instance, tmp_path: Path) -> None:
+    data, said = sign_by_identity(house.receipt, second.token(), read_trust_config(second.trust_config))
+    assert (second.requests, second.faults) == (["/api/v2/signingCert", "/timestamp", "/api/v2/log/entries"], [])
+    assert (said.name, said.issuer) == (WORKFLOW, LOGIN)
+    bundle = json.loads(data)
+    assert entry(bundle)["kindVersion"] == {"kind": "hashedrekord", "version": "0.0.2"}
+    assert house.judged(data, root=second.trusted_root) == "holds"
+    # The same bundle without its time, with another's, and by a root that knows no authority.
+    bare = json.loads(data)
+    bare["verificationMaterial"]["timestampVerificationData"] = {}
+    assert house.judged(bare, root=second.trusted_root) == "E_BUNDLE_MALFORMED"
+    other = json.loads(
+        sign_by_identity(house.receipt + b"\n", second.token(), read_trust_config(second.trust_config))[0]
+    )
+    swapped = json.loads(data)
+    stamps = other["verificationMaterial"]["timestampVerificationData"]
+    swapped["verificationMaterial"]["timestampVerificationData"] = stamps
+    assert house.judged(swapped, root=second.trusted_root) == "E_ENVELOPE_UNVERIFIED"
+    rootless = tmp_path / "root.json"
+    rootless.write_text(json.dumps({**second.root_json(), "timestampAuthorities": []}))
+    assert house.judged(data, root=rootless) == "E_ENVELOPE_UNVERIFIED"
+    # And with the entry, or the payload, of the other one.
+    swapped = json.loads(data)
+    swapped["verificationMaterial"]["tlogEntries"] = other["verificationMaterial"]["tlogEntries"]
+    assert house.judged(swapped, root=second.trusted_root) == "E_ENVELOPE_SIGNATURE"
+    swapped = json.loads(data)
+    swapped["dsseEnvelope"]["payload"] = other["dsseEnvelope"]["payload"]
+    assert house.judged(swapped, root=second.trusted_root) == "E_ENVELOPE_SIGNATURE"
 
 
 # --- the public instance ---

@@ -1,9 +1,9 @@
 """A sigstore instance of our own: certificate authority, certificate log, transparency log, token issuer.
 
-Two small servers on the loopback play Fulcio and Rekor (version 1 of its API). They check what a client sends as the
-real ones do: the token's issuer, signature, audience and times, the request's proof that its key is held, the signature
-over the envelope. What they answer is built here from the standards alone (RFC 5280, RFC 6962, C2SP notes), not with
-the client library that is under test.
+A small server on the loopback plays Fulcio and Rekor, in both versions of its API, and a timestamp authority where one
+is given. It checks what a client sends as the real ones do: the token's issuer, signature, audience and times, the
+request's proof that its key is held, the signature over the envelope. What it answers is built here from the standards
+alone (RFC 5280, RFC 6962, C2SP notes), not with the client library that is under test.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ import jwt
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.asymmetric.utils import Prehashed
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 SCT_LIST = x509.ObjectIdentifier("1.3.6.1.4.1.11129.2.4.2")
@@ -107,9 +108,16 @@ class Asked:
 
 
 class Instance:
-    """One instance with keys of its own. ``now`` is the time of its clocks."""
+    """One instance with keys of its own. ``now`` is the time of its clocks.
 
-    def __init__(self, folder: Path) -> None:
+    With a ``stamper`` its log is of version 2, which tells no times, and that authority does; ``stampers`` are its
+    certificates, its own first, in DER.
+    """
+
+    def __init__(
+        self, folder: Path, stamper: Callable[[bytes], bytes] | None = None, stampers: tuple[bytes, ...] = ()
+    ) -> None:
+        self.stamper, self.stampers = stamper, stampers
         folder.mkdir(parents=True, exist_ok=True)
         self.folder = folder
         self.now = datetime.now(UTC).replace(microsecond=0)
@@ -160,7 +168,16 @@ class Instance:
                 }
             ],
             "ctlogs": [log(self.ct_key)],
-            "timestampAuthorities": [],
+            "timestampAuthorities": [
+                {
+                    "subject": {"organization": "example", "commonName": "tsa"},
+                    "uri": self.url,
+                    "certChain": {"certificates": [{"rawBytes": b64(one)} for one in self.stampers]},
+                    "validFor": since,
+                }
+            ]
+            if self.stampers
+            else [],
         }
 
     def config_json(self) -> dict[str, Any]:
@@ -177,9 +194,9 @@ class Instance:
                 "mediaType": "application/vnd.dev.sigstore.signingconfig.v0.2+json",
                 "caUrls": [service],
                 "oidcUrls": [],
-                "rekorTlogUrls": [service],
+                "rekorTlogUrls": [{**service, "majorApiVersion": 2 if self.stamper else 1}],
                 "rekorTlogConfig": {"selector": "ANY"},
-                "tsaUrls": [],
+                "tsaUrls": [{**service, "url": f"{self.url}/timestamp"}] if self.stamper else [],
                 "tsaConfig": {"selector": "ANY"},
             },
         }
@@ -305,6 +322,24 @@ class Instance:
         logged = self.entry_body(proposed["envelope"].encode(), payload, signature["sig"], verifier)
         return {hashlib.sha256(logged).hexdigest(): self.entry(logged)}
 
+    def rekor2(self, body: bytes) -> dict[str, Any]:
+        request = json.loads(body)
+        self.expect(set(request) == {"hashedRekordRequestV002"}, "an entry of kind hashedrekord 0.0.2")
+        asked = request["hashedRekordRequestV002"]
+        verifier = asked["signature"]["verifier"]
+        self.expect(verifier["keyDetails"] == "PKIX_ECDSA_P256_SHA_256", "the key's kind is told")
+        certificate = x509.load_der_x509_certificate(base64.b64decode(verifier["x509Certificate"]["rawBytes"]))
+        public = certificate.public_key()
+        assert isinstance(public, ec.EllipticCurvePublicKey)
+        digest, sig = base64.b64decode(asked["digest"]), base64.b64decode(asked["signature"]["content"])
+        public.verify(sig, digest, ec.ECDSA(Prehashed(hashes.SHA256())))
+        data = {"algorithm": "SHA2_256", "digest": asked["digest"]}
+        spec = {"hashedRekordV002": {"data": data, "signature": asked["signature"]}}
+        entry = self.entry(canonical({"apiVersion": "0.0.2", "kind": "hashedrekord", "spec": spec}))
+        logged = logged_entry(entry, "hashedrekord", "0.0.2")
+        del logged["integratedTime"], logged["inclusionPromise"]
+        return logged
+
     def entry_body(self, envelope: bytes, payload: bytes, sig: str, verifier: str) -> bytes:
         """The canonical body of an entry of kind dsse 0.0.1."""
         spec = {
@@ -358,28 +393,11 @@ class Instance:
         sig = b64(sign(key, pae(payload_type, payload)))
         envelope = {"payload": b64(payload), "payloadType": payload_type, "signatures": [{"sig": sig}]}
         entry = self.entry(self.entry_body(json.dumps(envelope).encode(), payload, sig, pem))
-        proof = entry["verification"]["inclusionProof"]
         return {
             "mediaType": "application/vnd.dev.sigstore.bundle.v0.3+json",
             "verificationMaterial": {
                 "certificate": {"rawBytes": b64(certificate.public_bytes(serialization.Encoding.DER))},
-                "tlogEntries": [
-                    {
-                        "logIndex": str(entry["logIndex"]),
-                        "logId": {"keyId": b64(bytes.fromhex(entry["logID"]))},
-                        "kindVersion": {"kind": "dsse", "version": "0.0.1"},
-                        "integratedTime": str(entry["integratedTime"]),
-                        "inclusionPromise": {"signedEntryTimestamp": entry["verification"]["signedEntryTimestamp"]},
-                        "inclusionProof": {
-                            "logIndex": str(proof["logIndex"]),
-                            "rootHash": b64(bytes.fromhex(proof["rootHash"])),
-                            "treeSize": str(proof["treeSize"]),
-                            "hashes": [b64(bytes.fromhex(one)) for one in proof["hashes"]],
-                            "checkpoint": {"envelope": proof["checkpoint"]},
-                        },
-                        "canonicalizedBody": entry["body"],
-                    }
-                ],
+                "tlogEntries": [logged_entry(entry, "dsse", "0.0.1")],
             },
             "dsseEnvelope": envelope,
         }
@@ -409,6 +427,11 @@ class Instance:
                         answer = outer.fulcio(self.headers, body)
                     elif self.path == "/api/v1/log/entries":
                         answer = outer.rekor(body)
+                    elif self.path == "/api/v2/log/entries":
+                        answer = outer.rekor2(body)
+                    elif self.path == "/timestamp" and outer.stamper is not None:
+                        self._answer(200, outer.stamper(body))
+                        return
                     else:
                         raise ValueError(f"no such endpoint: {self.path}")  # noqa: TRY301 - one way out
                 except Exception as fault:
@@ -429,6 +452,26 @@ class Instance:
                 pass
 
         return Handler
+
+
+def logged_entry(entry: dict[str, Any], kind: str, version: str) -> dict[str, Any]:
+    """An answer of version 1 of the API in the form that bundles hold."""
+    proof = entry["verification"]["inclusionProof"]
+    return {
+        "logIndex": str(entry["logIndex"]),
+        "logId": {"keyId": b64(bytes.fromhex(entry["logID"]))},
+        "kindVersion": {"kind": kind, "version": version},
+        "integratedTime": str(entry["integratedTime"]),
+        "inclusionPromise": {"signedEntryTimestamp": entry["verification"]["signedEntryTimestamp"]},
+        "inclusionProof": {
+            "logIndex": str(proof["logIndex"]),
+            "rootHash": b64(bytes.fromhex(proof["rootHash"])),
+            "treeSize": str(proof["treeSize"]),
+            "hashes": [b64(bytes.fromhex(one)) for one in proof["hashes"]],
+            "checkpoint": {"envelope": proof["checkpoint"]},
+        },
+        "canonicalizedBody": entry["body"],
+    }
 
 
 def canonical(value: dict[str, Any]) -> bytes:
