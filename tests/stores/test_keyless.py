@@ -114,7 +114,7 @@ def _neighbour(bundle: dict[str, Any], _: House) -> None:
 
 def _grown(bundle: dict[str, Any], _: House) -> None:
     proof = entry(bundle)["inclusionProof"]
-    proof["checkpoint"]["envelope"] = proof["checkpoint"]["envelope"].replace("example.com - 1\n", "example.com - 2\n")
+    proof["checkpoint"]["envelope"] = proof["checkpoint"]["envelope"].replace(" - 1\n", " - 2\n")
 
 
 def _other_entry(bundle: dict[str, Any], house: House) -> None:
@@ -194,6 +194,8 @@ def test_another_instance_vouches_for_nobody_here(house: House) -> None:
     bundle = house.other.bundle(house.receipt)
     assert house.judged(bundle, root=house.other.trusted_root) == "holds"
     assert house.judged(bundle) == "E_ENVELOPE_UNVERIFIED"
+    vouch = voucher(read_trusted_root(house.instance.trusted_root))
+    assert "no trusted authority vouches" in vouch(json.dumps(bundle).encode()).reason
 
 
 def test_two_readings_of_one_bundle_are_refused(house: House) -> None:

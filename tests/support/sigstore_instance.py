@@ -31,6 +31,9 @@ SCT_LIST = x509.ObjectIdentifier("1.3.6.1.4.1.11129.2.4.2")
 ISSUER_OLD = x509.ObjectIdentifier("1.3.6.1.4.1.57264.1.1")
 ISSUER = x509.ObjectIdentifier("1.3.6.1.4.1.57264.1.8")
 
+HOST = "127.0.0.1"
+"""Where its services are, and by that its log's name, as Rekor's is."""
+
 WORKFLOW = "https://example.com/shop/.workflows/release.yml@refs/heads/main"
 LOGIN = "https://login.example.com"
 
@@ -129,8 +132,8 @@ class Instance:
         self.leaves = [f"entry {number}".encode() for number in range(5)]
         self.requests: list[str] = []
         self.faults: list[str] = []
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), self._handler())
-        self.url = f"http://127.0.0.1:{self._server.server_address[1]}"
+        self._server = ThreadingHTTPServer((HOST, 0), self._handler())
+        self.url = f"http://{HOST}:{self._server.server_address[1]}"
         threading.Thread(target=lambda: self._server.serve_forever(0.01), daemon=True).start()
         self.trusted_root = folder / "trusted_root.json"
         self.trusted_root.write_text(json.dumps(self.root_json()))
@@ -290,16 +293,30 @@ class Instance:
         one = struct.pack(">H", len(body)) + body
         return struct.pack(">H", len(one)) + one
 
+    def _claims(self, token: str) -> dict[str, Any]:
+        key = self.issuer_key.public_key()
+        claims: dict[str, Any] = jwt.decode(token, key, ["ES256"], audience="sigstore", issuer=LOGIN)
+        return claims
+
     def fulcio(self, headers: Any, body: bytes) -> dict[str, Any]:
         request = json.loads(body)
-        self.expect(set(request) == {"certificateSigningRequest"}, "a signing request and nothing else")
-        asked = x509.load_pem_x509_csr(base64.b64decode(request["certificateSigningRequest"], validate=True))
-        self.expect(asked.is_signature_valid, "the request proves that its key is held")
-        scheme, _, token = headers["Authorization"].partition(" ")
-        self.expect(scheme == "Bearer", "the token stands in the header")
-        claims = jwt.decode(token, self.issuer_key.public_key(), ["ES256"], audience="sigstore", issuer=LOGIN)
-        public = asked.public_key()
-        assert isinstance(public, ec.EllipticCurvePublicKey)
+        if "publicKeyRequest" in request:  # the older way, which other clients go
+            token = request["credentials"]["oidcIdentityToken"]
+            claims = self._claims(token)
+            held = request["publicKeyRequest"]
+            public = serialization.load_pem_public_key(held["publicKey"]["content"].encode())
+            assert isinstance(public, ec.EllipticCurvePublicKey)
+            proof = base64.b64decode(held["proofOfPossession"], validate=True)
+            public.verify(proof, claims["sub"].encode(), ec.ECDSA(hashes.SHA256()))
+        else:
+            self.expect(set(request) == {"certificateSigningRequest"}, "a signing request and nothing else")
+            asked = x509.load_pem_x509_csr(base64.b64decode(request["certificateSigningRequest"], validate=True))
+            self.expect(asked.is_signature_valid, "the request proves that its key is held")
+            scheme, _, token = headers["Authorization"].partition(" ")
+            self.expect(scheme == "Bearer", "the token stands in the header")
+            claims = self._claims(token)
+            public = asked.public_key()
+            assert isinstance(public, ec.EllipticCurvePublicKey)
         chain = [self.certificate(public, claims["sub"]), self.ca, self.root]
         pem = [one.public_bytes(serialization.Encoding.PEM).decode() for one in chain]
         return {"signedCertificateEmbeddedSct": {"chain": {"certificates": pem}}}
@@ -358,8 +375,8 @@ class Instance:
         root = root_of(nodes)
         log_id = hashlib.sha256(spki(self.log_key)).digest()
         at = int(self.now.timestamp())
-        note = f"example.com - 1\n{len(nodes)}\n{b64(root)}\n"
-        name_line = f"— example.com {b64(log_id[:4] + sign(self.log_key, note.encode()))}\n"
+        note = f"{HOST} - 1\n{len(nodes)}\n{b64(root)}\n"
+        name_line = f"— {HOST} {b64(log_id[:4] + sign(self.log_key, note.encode()))}\n"
         logged = {"body": b64(body), "integratedTime": at, "logID": log_id.hex(), "logIndex": shard + index}
         return {
             **logged,
