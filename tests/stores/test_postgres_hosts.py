@@ -68,7 +68,9 @@ class Net:
 
     def where(self, number: int, database: str) -> str:
         """Return the ledger's address on that host; a link that says nothing for a second counts as broken."""
-        return f"postgresql://postgres@{self.address(number)}/{database}?tcp_user_timeout=1000&workspace=w"
+        return (
+            f"postgresql://postgres@{self.address(number)}/{database}?tcp_user_timeout=1000&sslmode=disable&workspace=w"
+        )
 
 
 @pytest.fixture(scope="module")

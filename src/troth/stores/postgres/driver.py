@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import ipaddress
+import os
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from troth.core.errors import Busy, Place, Refused, TrothError
@@ -26,6 +29,12 @@ _BUSY: Final = {
     "57014": "the database took too long",
     "53300": "the database has no connection left",
 }
+_UNPROVEN: Final = (
+    "certificate verify failed", "does not match host name", "root certificate file", "does not support SSL",
+    "certificate authentication", "no encryption", "SSL error: ",
+)  # fmt: skip
+"""What the driver says when a server does not prove who it is, or one of the two will not encrypt."""
+
 _NO_SCHEMA: Final = frozenset({"42P01", "3F000", "42883", "42703"})
 _LOST: Final = ("08", "57P", "25P03", "25P04")
 _NOT_DURABLE: Final = ("53", "58", "54", "XX")
@@ -68,7 +77,7 @@ def connect(address: Address, deadline: float | None = None) -> psycopg.Connecti
                 address.conninfo, autocommit=True, prepare_threshold=None, **_defaults(address)
             )
         except psycopg.OperationalError as fault:
-            up = _is_up(address)
+            up = _unproven(fault) or _is_up(address)
             # A server that was starting a moment ago may be up by now, so its refusal counts the second time.
             if not (up and again) and (up or deadline is None or time.monotonic() > deadline):
                 raise _not_connected(address, fault, up) from None
@@ -83,8 +92,43 @@ def connect(address: Address, deadline: float | None = None) -> psycopg.Connecti
 
 
 def _defaults(address: Address) -> dict[str, Any]:
+    from psycopg.conninfo import conninfo_to_dict
+
+    said = conninfo_to_dict(address.conninfo)
     given = {"application_name": "troth", "connect_timeout": CONNECT_SECONDS, "client_encoding": "UTF8"}
-    return {name: value for name, value in given.items() if f"{name}=" not in address.conninfo}
+    return {name: value for name, value in (given | proof_demanded(said, os.environ)).items() if name not in said}
+
+
+def proof_demanded(said: Mapping[str, Any], environment: Mapping[str, str]) -> dict[str, str]:
+    """Return the TLS parameters of an address that says nothing of them.
+
+    libpq's own default speaks in the clear with whoever answers. To another machine that is not enough: its server has
+    to prove its name, by an authority of this system, or that of ``~/.postgresql/root.crt`` where there is one.
+
+    Args:
+        said: the parameters of the address.
+        environment: where libpq looks for what the address does not say.
+    """
+    decided = {"sslmode", "service"} & said.keys() or {"PGSSLMODE", "PGSERVICE"} & environment.keys()
+    hosts = str(said.get("host") or environment.get("PGHOST") or said.get("hostaddr") or "").split(",")
+    if decided or all(map(_on_this_machine, hosts)):
+        return {}
+    own = Path(environment.get("HOME", "/")) / ".postgresql" / "root.crt"
+    by_file = "sslrootcert" in said or "PGSSLROOTCERT" in environment or own.exists()
+    return {"sslmode": "verify-full"} | ({} if by_file else {"sslrootcert": "system"})
+
+
+def _on_this_machine(host: str) -> bool:
+    if host in ("", "localhost") or host.startswith(("/", "@")):
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def _unproven(fault: Exception) -> bool:
+    return any(words in str(fault) for words in _UNPROVEN)
 
 
 def _is_up(address: Address) -> bool:
@@ -100,6 +144,14 @@ def _is_up(address: Address) -> bool:
 
 def _not_connected(address: Address, fault: Exception, up: bool) -> TrothError:
     said = address.scrubbed(str(fault))
+    if _unproven(fault):
+        return Refused(
+            "E_STORE_REFUSED",
+            f"the database's server did not prove who it is, or will not encrypt: {said}",
+            place=_place(address),
+            remedy="Name its authority's certificate with sslrootcert=FILE and the host by the certificate's name; "
+            "sslmode=disable in the address speaks in the clear.",
+        )
     if up:
         return Refused(
             "E_STORE_REFUSED",
