@@ -370,6 +370,33 @@ def test_tests_that_the_code_under_test_rewrites_while_it_runs(ground: Ground) -
     assert made.report["commands"][0]["runs"][0]["protected_written"] == ["tests/test_zz.py"]
 
 
+TOUCHES = (
+    "import os, unittest\nclass Z(unittest.TestCase):\n    def test_z(self): os.utime('tests/page.html', (1, 1))\n"
+)
+
+
+def test_a_suite_that_sets_the_times_of_a_file_of_its_own(ground: Ground) -> None:
+    """Sealing learns which; a grade then tells setting times from writing and putting back."""
+    ground.write("tests/page.html", "page\n")
+    ground.write("tests/test_zz.py", TOUCHES)
+    ground.seal(("python3", "-m", "unittest", "-q", "tests.test_app", "tests.test_zz"))
+    assert why(ground.grade()) == "protected_written"
+    learnt = {"times_set": ["tests/page.html"]}
+    assert results(ground.grade(seal=learnt)) == {"c0": 0}
+    for body in (
+        "open('tests/page.html', 'w').write('PAGE\\n'); open('tests/page.html', 'w').write('page\\n')",
+        "os.rename('tests/page.html', 'x'); os.rename('x', 'tests/page.html')",
+        "os.link('tests/page.html', 'x'); open('x', 'r+').write('PAGE\\n'); open('x', 'r+').write('page\\n')\n"
+        "os.unlink('x')",
+        "import mmap\nfile = open('tests/page.html', 'r+b'); there = mmap.mmap(file.fileno(), 5)\n"
+        "there[0:4] = b'PAGE'; there[0:4] = b'page'",
+        "os.utime('tests/test_zz.py', (1, 1))",
+    ):
+        ground.write("app.py", APP + "import os\n" + body + "\n")
+        made = ground.grade(seal=learnt)
+        assert (results(made), why(made)) == ({}, "protected_written"), body
+
+
 FAKE = "#!/bin/sh\nexit 0\n"
 
 

@@ -161,6 +161,11 @@ HONEST = {
     ),
     "a mode by a handle": "file = os.open('src/app.py', os.O_PATH); os.chmod(f'/proc/self/fd/{file}', 0o600); run()",
     "times of a file that is not protected": "os.utime('src/app.py'); run()",
+    "times of a protected file": "os.utime('tests/test_app.py', (1, 1)); run()",
+    "times by a descriptor": "file = open('tests/test_app.py'); os.utime(file.fileno()); run()",
+    "times in a folder": "os.utime('test_app.py', dir_fd=os.open('tests', 0)); run()",
+    "times by a link": "os.symlink('../tests/test_app.py', 'src/b'); os.utime('src/b'); run(); os.unlink('src/b')",
+    "an owner that stays": "os.chown('tests/test_app.py', -1, os.getgid()); run()",
 }
 
 
@@ -184,6 +189,15 @@ def test_its_honest_twin_does_not(watch: Watch, way: str) -> None:
         "file = os.open('src/app.py', os.O_PATH); os.close(file)\n"
         "assert os.open('tests/test_app.py', os.O_RDONLY) == file\n"
         "os.chmod(f'/proc/self/fd/{file}', 0); run(); os.chmod(f'/proc/self/fd/{file}', 0o644)",
+        # Where a number was taken for a name, setting the times does not explain why they moved.
+        "file = os.open('src/app.py', os.O_PATH); os.close(file)\n"
+        "assert os.open('tests/test_app.py', os.O_RDONLY) == file\n"
+        "os.chmod(f'/proc/self/fd/{file}', 0); run(); os.chmod(f'/proc/self/fd/{file}', 0o644)\n"
+        "os.utime('tests/test_app.py')",
+        "file = os.open('src', os.O_TMPFILE | os.O_RDWR); os.close(file)\n"
+        "assert os.open('tests/test_app.py', os.O_RDONLY) == file; name(file, b'src/alias')\n"
+        "old = open('src/alias').read(); open('src/alias', 'w').write('pass'); run()\n"
+        "open('src/alias', 'w').write(old); os.unlink('src/alias'); os.utime('tests/test_app.py')",
     ],
 )
 def test_a_protected_file_changed_and_put_back_under_another_files_name(watch: Watch, script: str) -> None:

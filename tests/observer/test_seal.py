@@ -151,6 +151,17 @@ class TestSealing:
         made = make(work, HEAD + UNITTEST, mutants=0)
         assert any("'tests/counter'" in line for line in made.warnings)
 
+    def test_files_whose_times_a_run_sets_are_learnt_and_those_it_puts_back_are_told(self, work: Path) -> None:
+        for name in ("page", "kept"):
+            (work / "tests" / name).write_text("x")
+        (work / "tests" / "test_app.py").write_text(
+            TESTS + "import os\nos.utime('tests/page', (1, 1))\nopen('tests/kept', 'w').write('x')\n"
+        )
+        made = make(work, HEAD + UNITTEST, mutants=0)
+        assert made.seal["times_set"] == ["tests/page"]
+        assert any("'tests/kept'" in line for line in made.warnings)
+        assert not any("'tests/page'" in line for line in made.warnings)
+
     def test_caches_that_stand_there_already_are_no_part_of_what_is_protected(self, work: Path) -> None:
         (work / "tests" / "__pycache__").mkdir()
         (work / "tests" / "__pycache__" / "x.pyc").write_bytes(b"stale")

@@ -15,6 +15,9 @@ from troth.core.errors import Refused
 from troth.observer import tools
 from troth.observer.autoload import environments
 from troth.observer.contract_source import parse_source
+from troth.observer.detecting import detect
+from troth.observer.project import look
+from troth.observer.proposal import render, with_tools
 from troth.observer.tools import bases_of, named_folders, read_tools, require_tools, tools_of, with_bases
 
 CONTRACT = """
@@ -188,6 +191,23 @@ def test_where_a_program_stands_is_told_as_what_to_write(tmp_path: Path, monkeyp
     monkeypatch.setenv("PATH", f"{tmp_path}/bin")
     assert f'tools = ["{tmp_path}"]' in tools.elsewhere("judge")
     assert tools.elsewhere("no-such-judge") == tools.elsewhere("a\0b") == ""
+
+
+def test_the_environment_in_use_is_proposed(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    work = place / "work"
+    (work / "tests" / "test_a.py").write_text("def test_a(): pass\n")
+    made_with(place / "active", Path("/usr/bin/python3"))
+    monkeypatch.setenv("PATH", f"{place}/active/bin:{os.environ['PATH']}")
+    asked = with_tools(detect(look(work)), work)
+    assert [(item.kind, item.what) for item in asked.of("tools")] == [("tools", str(place / "active"))]
+    read = parse_source(render(asked, contract_id="c"), "c")
+    assert read.tools == (str(place / "active"),)
+    assert named_folders(read.tools, work, "c") == [place / "active"]
+    # Where a user keeps this and that is proposed to nobody, nor is what a sandbox shows anyhow.
+    (place / "active" / "pyvenv.cfg").unlink()
+    assert with_tools(detect(look(work)), work).of("tools") == []
+    monkeypatch.setenv("PATH", f"{Path(sys.executable).parent}:/usr/bin")
+    assert with_tools(detect(look(work)), work).of("tools") == []
 
 
 # --- sealed, run and graded with ---

@@ -45,7 +45,7 @@ def proposal_of(workspace: Path | None, out: Path | None, contract_id: str | Non
     from troth.observer.contract_source import folder_name
     from troth.observer.detecting import detect
     from troth.observer.project import look
-    from troth.observer.proposal import proposed_id
+    from troth.observer.proposal import proposed_id, with_tools
     from troth.stores.workspace import here
 
     found = workspace_above(workspace.resolve() if workspace is not None else here())
@@ -55,7 +55,7 @@ def proposal_of(workspace: Path | None, out: Path | None, contract_id: str | Non
     name = contract_id or proposed_id(root)
     inside = found is not None and found == root
     default = root / ".mentu" / "contracts" / f"{folder_name(name)}.toml" if inside else root / "contract.toml"
-    return Proposal(root, name, task, out or default, detect(look(root)))
+    return Proposal(root, name, task, out or default, with_tools(detect(look(root)), root))
 
 
 def show(proposal: Proposal) -> None:
@@ -67,6 +67,8 @@ def show(proposal: Proposal) -> None:
         say(f"  {'protect':<8}  {printable(item.what, 200)}  ({printable(item.why, 200)})")
     for item in detected.of("absent"):
         say(f"  {'absent':<8}  {printable(item.what, 200)}  ({printable(item.why, 200)})")
+    for item in detected.of("tools"):
+        say(f"  {'tools':<8}  {printable(item.what, 200)}  ({printable(item.why, 200)})")
     for line in detected.told:
         note(f"troth: {printable(line)}")
 

@@ -133,6 +133,11 @@ def marks_of_protected(copy: Path, entries: Iterable[Entry]) -> dict[str, Marks]
     return found
 
 
+def only_times_moved(one: Marks | None, other: Marks | None) -> bool:
+    """Tell whether between two looks at a file nothing but its times came to differ."""
+    return one is not None and other is not None and (*one[:3], one[5]) == (*other[:3], other[5])
+
+
 @dataclass(slots=True)
 class WorkCopy:
     """A copy that is used again and again and made pristine in between.

@@ -15,7 +15,7 @@ from troth.core.words import printable
 from troth.observer.autoload import folders_of
 from troth.observer.project import Project, beneath, table, tops
 
-Kind = Literal["protect", "absent", "command"]
+Kind = Literal["protect", "absent", "tools", "command"]
 
 MOST_FILES: Final = 300
 """Single test files that are proposed; with more, a contract that names folders is the better one."""
@@ -23,7 +23,7 @@ MOST_FILES: Final = 300
 
 @dataclass(frozen=True, slots=True)
 class Proposed:
-    """One proposal: what to protect, what must not appear, or a command (``what`` is then its id), and why."""
+    """One proposal: what to protect, what must not appear, tools, or a command (``what`` is then its id), and why."""
 
     kind: Kind
     what: str
@@ -365,5 +365,6 @@ def as_json(detected: Detected) -> dict[str, Any]:
         "commands": [{"id": item.what, "argv": list(item.argv), "why": item.why} for item in detected.of("command")],
         "protect": [{"path": item.what, "why": item.why} for item in detected.of("protect")],
         "must_not_appear": [{"path": item.what, "why": item.why} for item in detected.of("absent")],
+        "tools": [{"path": item.what, "why": item.why} for item in detected.of("tools")],
         "told": list(detected.told),
     }

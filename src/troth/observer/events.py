@@ -42,6 +42,8 @@ class TraceReport:
         effects_omitted: effects beyond the bound; none of them reaches a grader.
         lines: lines read.
         printed: what programs printed of totals of tests, by the id of their event, where they printed any.
+        touched: files of which a call set only times, owner or an attribute that changes nothing; empty where a name
+            was followed through a number, since what that hides is told by change times alone.
     """
 
     events: tuple[Event, ...]
@@ -59,6 +61,7 @@ class TraceReport:
     effects_omitted: int = 0
     lines: int = 0
     printed: Mapping[str, Printed] = field(default_factory=dict)
+    touched: frozenset[str] = frozenset()
 
 
 def read_trace(
@@ -121,6 +124,7 @@ def read_trace(
         effects_omitted=journal.effects_omitted,
         lines=recording.lines,
         printed={journal.name_of(position): printed for position, printed in interpreter.printed.items()},
+        touched=frozenset() if interpreter.by_number else frozenset(journal.touched),
     )
 
 

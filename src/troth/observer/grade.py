@@ -26,7 +26,14 @@ from troth.core.errors import Place, Refused
 from troth.observer.autoload import names_plugins
 from troth.observer.commands import Bench, CommandRun, run_command
 from troth.observer.contract_source import RunLimits
-from troth.observer.copies import CACHES, copy_workspace, differing, marks_of_protected, put_back
+from troth.observer.copies import (
+    CACHES,
+    copy_workspace,
+    differing,
+    marks_of_protected,
+    only_times_moved,
+    put_back,
+)
 from troth.observer.limits import described
 from troth.observer.protected import Entry, entries_of
 from troth.observer.runners import recognise
@@ -34,6 +41,7 @@ from troth.observer.sandbox import UID
 from troth.observer.seal import require_start
 from troth.observer.tools import require_tools, tools_of
 from troth.observer.tree import Snapshot, snapshot
+from troth.observer.watching import FileWatch
 from troth.receipts import records
 from troth.receipts.strict import parse
 
@@ -85,13 +93,14 @@ class _Attempt:
 
 @dataclass(frozen=True, slots=True)
 class _Ground:
-    """What every run starts from."""
+    """What every run starts from; ``times_set`` names protected files whose times the commands themselves set."""
 
     bench: Bench
     final_tree: Path
     tree: Snapshot
     start: Path
     entries: Sequence[Entry]
+    times_set: frozenset[str] = frozenset()
 
     def attempt(self, command: _Command) -> _Attempt:
         """Run a command on a fresh copy with the protected paths put back."""
@@ -102,10 +111,17 @@ class _Ground:
             for name in _plugin_lists(self.tree):
                 put_back(copy, self.start, name)
             before = marks_of_protected(copy, self.entries)
+            watch = FileWatch(copy, sorted(self.times_set & before.keys()))
             run = run_command(self.bench, copy, command.argv)
+            seen = watch.finish()
             after = marks_of_protected(copy, self.entries)
-        written = sorted(name for name in before.keys() | after.keys() if before.get(name) != after.get(name))
-        return _Attempt(run, tuple(written))
+        moved = {name for name in before.keys() | after.keys() if before.get(name) != after.get(name)}
+        harmless = {
+            name
+            for name in moved & self.times_set
+            if name not in seen and only_times_moved(before.get(name), after.get(name))
+        }
+        return _Attempt(run, tuple(sorted(moved - harmless)))
 
 
 def _why_no_result(attempts: Sequence[_Attempt]) -> str | None:
@@ -190,6 +206,11 @@ def _against_sealed(command: _Command, run: CommandRun, seal: Mapping[str, Any] 
     }
 
 
+def _times_set(seal: Mapping[str, Any] | None) -> frozenset[str]:
+    names = (seal or {}).get("times_set")
+    return frozenset(name for name in names if isinstance(name, str)) if isinstance(names, list) else frozenset()
+
+
 def _interpreter(bench: Bench, argv: Sequence[str]) -> dict[str, str]:
     """Return the interpreter the commands run with: the first one's own when it names a Python, else this one."""
     program = argv[0].rsplit("/", 1)[-1]
@@ -223,7 +244,7 @@ def _told_of_tree(final: Snapshot, start: Snapshot, entries: Sequence[Entry]) ->
 
     ours = {name: digest for name, digest in final.files.items() if covered(name)}
     sealed = {name: digest for name, digest in start.files.items() if covered(name)}
-    differs = differing(ours, sealed) | {name for name in final.symlinks if covered(name)}
+    differs = differing(ours, sealed) | {name for name in differing(final.symlinks, start.symlinks) if covered(name)}
     return {
         "put_back": sorted(name for name in differs if CACHES.isdisjoint(name.split("/"))),
         "caches_dropped": sorted(
@@ -306,7 +327,7 @@ def grade(
         trusted=lambda path: any(entry.covers(path) for entry in entries),
         tools=require_tools(tools),
     )
-    ground = _Ground(bench, final_tree, tree, sealed_start, entries)
+    ground = _Ground(bench, final_tree, tree, sealed_start, entries, _times_set(seal))
     results: list[dict[str, Any]] = []
     told: list[dict[str, Any]] = []
     firsts: list[CommandRun] = []

@@ -65,6 +65,7 @@ class Interpreter(Whereabouts):
             "open": self._open, "creat": self._open, "write": self._write_call, "truncate": self._truncate,
             "create": self._mkdir, "special": self._mknod, "rename": self._rename, "link": self._link,
             "symlink": self._symlink, "unlink": self._unlink, "chmod": self._chmod, "acl": self._acl,
+            "times": self._times,
             "mmap": self._mmap, "munmap": self._munmap, "mremap": self._mremap, "bind": self._bind,
             "ioctl": self._ioctl, "aio": self._aio,
         }  # fmt: skip
@@ -354,6 +355,7 @@ class Interpreter(Whereabouts):
         handle = _HANDLE.match(given) if given is not None else None
         if handle is not None and self._process.handles.get(int(handle[1] or handle[2])) == b"":
             old = None  # a file made without a name is given one
+            self.by_number = True
         elif given == b"" and b"AT_EMPTY_PATH" in flags:
             old = self._shown(call.arguments[form.folder])
         else:
@@ -394,6 +396,18 @@ class Interpreter(Whereabouts):
     def _acl(self, call: Call, form: Form) -> None:
         if b"system.posix_acl" in call.arguments[form.second]:
             self._chmod(call, form)
+        else:
+            self._times(call, form)
+
+    def _times(self, call: Call, form: Form) -> None:
+        """A file's change time moves while nothing else of it does; what cannot be told excuses nothing."""
+        nameless = form.folder >= 0 and call.arguments[form.path] == b"NULL"
+        try:
+            path = self._shown(call.arguments[form.folder]) if nameless else self._target(call, form)
+        except Unclear:
+            return
+        if path is not None and self._in_tree(path):
+            self.journal.touched.add(path[len(self._inside) :].decode("utf-8", "backslashreplace"))
 
     def _mmap(self, call: Call, form: Form) -> None:
         if b"MAP_SHARED" not in call.arguments[3] or call.arguments[form.descriptor] == b"-1":

@@ -134,6 +134,7 @@ class Journal:
         self._effects_bytes = [0, 0]
         self.effects_omitted = 0
         self.git_mutations = 0
+        self.touched: set[str] = set()
         self.refused = Notes({})
         self.escapes = Notes({})
         self.unresolved = Notes({})

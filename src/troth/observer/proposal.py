@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
@@ -16,7 +16,7 @@ from troth.observer.copies import WorkCopy, copy_workspace
 from troth.observer.detecting import Detected, Proposed
 from troth.observer.mutants import Progress
 from troth.observer.seal import learn_excludes, named_entries, written_files
-from troth.observer.tools import elsewhere, named_folders, with_bases
+from troth.observer.tools import elsewhere, named_folders, prefix_of, with_bases
 from troth.observer.tree import snapshot
 
 _WHY: Final = 160
@@ -117,6 +117,17 @@ def learn(source: ContractSource, workspace: Path, *, progress: Progress = lambd
     return Learnt(tuple(runs), excludes, tuple(left), tuple(touched))
 
 
+def with_tools(detected: Detected, workspace: Path) -> Detected:
+    """Return the proposals and the environments or prefixes in which this machine finds the commands' programs."""
+    found: dict[str, Proposed] = {}
+    for item in detected.of("command"):
+        prefix = prefix_of(item.argv[0], workspace)
+        if prefix is not None:
+            why = f"{item.argv[0]!r} is found there, where no sandbox looks by itself"
+            found.setdefault(str(prefix), Proposed("tools", str(prefix), why))
+    return replace(detected, proposed=(*detected.proposed, *found.values()))
+
+
 def render(detected: Detected, *, contract_id: str, task: str | None = None, learnt: Learnt | None = None) -> bytes:
     """Return the contract file for what was detected, every line with its reason.
 
@@ -136,7 +147,8 @@ def render(detected: Detected, *, contract_id: str, task: str | None = None, lea
         "# Names that a runner or the interpreter would load by itself (conftest.py, sitecustomize.py, ...) are sealed",
         "# as absent too. What the task has to touch of those: leave_open = [...]",
         "seal_names = true",
-        *_absent(detected.of("absent")),
+        *_listed("must_not_appear", "# Must not appear.", detected.of("absent")),
+        *_listed("tools", "# Shown read-only, and held to what they are now.", detected.of("tools")),
         *(line for text in detected.told for line in ("", _comment(text))),
     ]
     excludes = learnt.excludes if learnt is not None else {}
@@ -169,11 +181,11 @@ def render(detected: Detected, *, contract_id: str, task: str | None = None, lea
     return "\n".join(lines).encode()
 
 
-def _absent(items: Sequence[Proposed]) -> list[str]:
+def _listed(key: str, heading: str, items: Sequence[Proposed]) -> list[str]:
     if not items:
         return []
     listed = [f"    {toml_string(item.what)},  {_comment(item.why)}" for item in items]
-    return ["# Must not appear.", "must_not_appear = [", *listed, "]"]
+    return [heading, f"{key} = [", *listed, "]"]
 
 
 def parsed(data: bytes, file: str) -> ContractSource:

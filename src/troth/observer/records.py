@@ -69,7 +69,8 @@ def unattributed(
     """Return the paths that changed between two trees and that no recorded mutation names (the join).
 
     A protected file whose change time moved is among them even when its bytes are the old ones: a change that was
-    taken back leaves that time, which no program in the sandbox can set.
+    taken back leaves that time, which no program in the sandbox can set. Where the trace shows that its times were set,
+    that is why it moved.
     """
     touched = _touched(report)
     changed = {
@@ -78,7 +79,7 @@ def unattributed(
     links = before.symlinks.keys() | after.symlinks.keys()
     changed |= {path for path in links if before.symlinks.get(path) != after.symlinks.get(path)}
     changed |= set(before.special) ^ set(after.special)
-    changed |= {path for path in _moved(before, after) if protects(path) and not _only_renamed(path, before, report)}
+    changed |= {path for path in _moved(before, after) if protects(path) and not _explained(path, before, report)}
     shut = tuple(path + "/" for path in after.unreadable)  # told as such; what is in there is not known to have changed
     return _bounded(sorted(path for path in changed - touched if not path.startswith(shut)))
 
@@ -154,10 +155,15 @@ def _moved(before: Snapshot, after: Snapshot) -> set[str]:
     return {path for path, it in after.identities.items() if path in known and it.changed != known[path].changed}
 
 
-def _only_renamed(path: str, before: Snapshot, report: TraceReport) -> bool:
-    """Tell whether another name of the same file was made, moved or removed, which moves its change time too."""
+def _explained(path: str, before: Snapshot, report: TraceReport) -> bool:
+    """Tell whether what moved a change time is known and no change of the file.
+
+    Another name of the same file was made, moved or removed; or its times were set, as suites do to files of theirs.
+    """
     inode = before.identities[path][:2]
     kin = {name for name, it in before.identities.items() if it[:2] == inode and name != path}
+    if not report.touched.isdisjoint({path, *kin}):
+        return True
     types = {event.type for event in report.events if event.path in kin or event.target in kin}
     return bool(types) and types <= {"rename", "link", "unlink"}
 

@@ -27,13 +27,22 @@ from troth.observer.autoload import (
 )
 from troth.observer.commands import Bench, CommandRun, run_command
 from troth.observer.contract_source import CODE, Acceptance, ContractSource, Protect, read_source
-from troth.observer.copies import CACHES, WorkCopy, copy_workspace, differing, put_back
+from troth.observer.copies import (
+    CACHES,
+    WorkCopy,
+    copy_workspace,
+    differing,
+    marks_of_protected,
+    only_times_moved,
+    put_back,
+)
 from troth.observer.mutants import Adequacy, Baseline, Progress, measure, mutable_files
 from troth.observer.protected import Entry, unmet_entries
 from troth.observer.reference import materialise
 from troth.observer.runners import recognise
 from troth.observer.tools import elsewhere, named_folders, read_tools, with_bases
 from troth.observer.tree import Snapshot, snapshot
+from troth.observer.watching import FileWatch
 from troth.receipts.protection import directory_digest
 from troth.receipts.statements import write_contract_statement
 
@@ -172,18 +181,34 @@ def written_files(copy: Path) -> dict[str, str]:
     return {**tree.files, **{name: f"-> {text}" for name, text in tree.symlinks.items()}}
 
 
-def _baselines(bench: Bench, copy: WorkCopy, commands: Sequence[Acceptance], progress: Progress) -> list[Baseline]:
+def _baselines(
+    bench: Bench, copy: WorkCopy, commands: Sequence[Acceptance], entries: Sequence[Entry], progress: Progress
+) -> tuple[list[Baseline], list[str], list[str]]:
+    """Run every command as often as the unchanged tree is to be tried.
+
+    Returns:
+        How they ended; the protected files of which the runs only set the times; those that they write and put back.
+    """
     found: list[Baseline] = []
+    times: set[str] = set()
+    written: set[str] = set()
     total = len(commands) * BASELINE_RUNS
     for command in commands:
         runs: list[CommandRun] = []
         for _ in range(BASELINE_RUNS):
             progress("running the acceptance commands", len(found) * BASELINE_RUNS + len(runs), total)
+            before = marks_of_protected(copy.place, entries)
+            # What an earlier run touched is looked at more closely in the next one.
+            watch = FileWatch(copy.place, sorted(name for name in times if os.path.lexists(copy.place / name)))
             runs.append(run_command(bench, copy.place, command.argv))
+            written |= watch.finish()
+            after = marks_of_protected(copy.place, entries)
+            moved = {name for name in before if before[name] != after.get(name)}
+            times |= {name for name in moved if only_times_moved(before[name], after.get(name))}
             copy.restore()
         found.append(Baseline(command, tuple(runs)))
     progress("running the acceptance commands", total, total)
-    return found
+    return found, sorted(times - written), sorted(times & written)
 
 
 def _learning_run(bench: Bench, copy: WorkCopy, commands: Sequence[Acceptance]) -> dict[str, str]:
@@ -225,8 +250,8 @@ def _warnings(
 ) -> list[str]:
     told: list[str] = []
     told += [
-        f"an honest run itself changes {name!r}, which is protected: it would be held against whoever runs the tests; "
-        "exclude it, or protect less"
+        f"an honest run itself writes to {name!r}, which is protected: it would be held against whoever runs the "
+        "tests; exclude it, or protect less"
         for name in touched
     ]
     told += [
@@ -320,7 +345,7 @@ def seal(
             runners = [(command.argv, recognise(command.argv)) for command in source.acceptance]
             names = names_to_seal(runners, tree.files, entries)
             entries += sealed_entries(names, tree.files, source.leave_open)
-        baselines = _baselines(bench, copy, source.acceptance, progress)
+        baselines, times_set, rewritten = _baselines(bench, copy, source.acceptance, entries, progress)
         adequacy = measure(
             bench,
             base,
@@ -337,6 +362,7 @@ def seal(
             progress=lambda done, total: progress("running mutants", done, total),
         )
     contract = record_bytes(_record(source, entries, adequacy))
+    touched = sorted({*touched, *rewritten})
     warnings = _warnings(baselines, adequacy, referenced=reference is not None, left=left, touched=touched)
     report = {
         "schema_version": SEAL_VERSION,
@@ -351,6 +377,7 @@ def seal(
             if set(entry.exclude) - set(item.exclude)
         },
         "sealed_absent": sorted(entry.path for entry in entries if entry.seals_absence),
+        "times_set": times_set,
         "tools": [tool.as_json() for tool in tools],
         "limits": source.limits.as_json(),
         "commands": [_command_json(base) for base in baselines],

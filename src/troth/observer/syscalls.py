@@ -36,7 +36,6 @@ getxattr lgetxattr fgetxattr listxattr llistxattr flistxattr getxattrat listxatt
 dup dup2 dup3 fcntl fcntl64 pipe pipe2 socket socketpair accept accept4 listen shutdown
 getsockname getpeername getsockopt setsockopt recv recvfrom recvmsg recvmmsg recvmmsg_time64
 fsync fdatasync sync syncfs sync_file_range sync_file_range2 flock umask
-chown fchown lchown fchownat chown32 fchown32 lchown32 utime utimes futimesat utimensat utimensat_time64
 brk mprotect pkey_mprotect pkey_alloc pkey_free madvise msync mincore mlock mlock2 munlock mlockall
 munlockall membarrier mbind set_mempolicy get_mempolicy cachestat mseal
 poll ppoll ppoll_time64 select pselect6 pselect6_time64 _newselect
@@ -97,7 +96,7 @@ ESCAPES: Final = _table(
 
 Kind = Literal[
     "open", "creat", "write", "truncate", "create", "special", "rename", "link", "symlink", "unlink", "chmod",
-    "acl", "mmap", "munmap", "mremap", "bind", "ioctl", "aio",
+    "acl", "times", "mmap", "munmap", "mremap", "bind", "ioctl", "aio",
 ]  # fmt: skip
 """What a call that changes files does; one function of ``mutations`` each."""
 
@@ -170,6 +169,13 @@ FORMS: Final[dict[bytes, Form]] = {
     b"setxattrat": Form("acl", folder=0, path=1, flags=2, second=3, follow=True),
     b"removexattrat": Form("acl", folder=0, path=1, flags=2, second=3, follow=True),
     b"file_setattr": Form("chmod", folder=0, path=1, follow=True),
+    # These change neither content nor mode, and move a file's change time: what the join has to be told of.
+    **{name: Form("times", path=0, follow=True) for name in _table("utime utimes chown chown32")},
+    **{name: Form("times", folder=0, path=1, flags=3, follow=True) for name in _table("utimensat utimensat_time64")},
+    **{name: Form("times", descriptor=0) for name in _table("fchown fchown32")},
+    **{name: Form("times", path=0) for name in _table("lchown lchown32")},
+    b"futimesat": Form("times", folder=0, path=1, follow=True),
+    b"fchownat": Form("times", folder=0, path=1, flags=4, follow=True),
     b"mmap": Form("mmap", descriptor=4),
     b"mmap2": Form("mmap", descriptor=4),
     b"munmap": Form("munmap"),
@@ -223,8 +229,9 @@ def strace_argv(trace_file: Path, *, ioctl: bool = False) -> list[str]:
     return [
         "strace", "-f", "--seccomp-bpf", "-y", "--relative-timestamps=ns", "-s", str(STRING_LIMIT),
         "-o", str(trace_file), "-e", trace_expression(ioctl=ioctl),
-        # Contents of scattered writes and of messages are of no use here, and long.
-        "-e", "verbose=!writev,pwritev,pwritev2,vmsplice,process_vm_readv,process_vm_writev",
+        # Contents of scattered writes and of messages are of no use here, and long; nor are times.
+        "-e", "verbose=!" + ",".join(("writev", "pwritev", "pwritev2", "vmsplice", "process_vm_readv",
+                                      "process_vm_writev", "?utime", "?utimes", "?futimesat", "utimensat")),
     ]  # fmt: skip
 
 

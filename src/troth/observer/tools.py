@@ -19,6 +19,7 @@ from typing import Any, Final
 from troth.core.digests import sha256_hex, tree_digest
 from troth.core.errors import Place, Refused
 from troth.observer.copies import is_cache
+from troth.observer.sandbox import toolchain
 from troth.observer.tree import Snapshot, snapshot
 
 CHANGED: Final = "E_TOOLS_CHANGED"
@@ -26,6 +27,9 @@ UNFIT: Final = "E_TOOLS_UNFIT"
 
 MAX_FILES: Final = 1_000_000
 """Files a tool folder may have: no record lists them, so only time bounds it."""
+
+MARK: Final = "pyvenv.cfg"
+"""The file that makes a folder a Python environment."""
 
 _SYSTEM: Final = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32")
 _NEVER: Final = frozenset(
@@ -213,6 +217,29 @@ def require_tools(tools: Sequence[Tool], *, writable: Sequence[Path] = ()) -> tu
                 detail={"sealed": tool.sha256, "found": now},
             )
     return tuple(tool.path for tool in tools)
+
+
+_WHOLE: Final = (MARK, "conda-meta", "bin/node")
+"""What tells that a folder is an environment or a prefix of its own, and not one where a user keeps this and that."""
+
+
+def prefix_of(program: str, workspace: Path, *, home: Path | None = None) -> Path | None:
+    """Return the environment or prefix in which this machine finds a program that no sandbox shows by itself.
+
+    ``None`` for a program of the system, of the workspace or of troth's own environment, and where what it stands in is
+    no environment.
+    """
+    found = shutil.which(program) if "/" not in program else None
+    if found is None:
+        return None
+    own = home if home is not None else Path.home()
+    place = Path(os.path.abspath(found))
+    for prefix in (place.parent.parent, place.resolve().parent.parent):
+        if is_system(prefix) or any(prefix.is_relative_to(path) for path in (workspace, *toolchain())):
+            return None
+        if any((prefix / name).exists() for name in _WHOLE) and unfit(prefix, workspace, own) is None:
+            return prefix
+    return None
 
 
 def elsewhere(program: str) -> str:

@@ -13,7 +13,7 @@ import os
 import select
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -43,6 +43,11 @@ _DONT_FOLLOW: Final = 0x02000000
 _EXCL_UNLINK: Final = 0x04000000
 _ISDIR: Final = 0x40000000
 _MASK: Final = _CREATE | _DELETE | _MODIFY | _MOVED_FROM | _MOVED_TO | _ONLYDIR | _DONT_FOLLOW | _EXCL_UNLINK
+
+_CLOSE_WRITE: Final = 0x8
+_DELETE_SELF: Final = 0x400
+_MOVE_SELF: Final = 0x800
+_FILE_MASK: Final = _MODIFY | _CLOSE_WRITE | _DELETE_SELF | _MOVE_SELF | _DONT_FOLLOW
 
 _GONE: Final = frozenset({errno.ENOENT, errno.ENOTDIR, errno.ELOOP})
 
@@ -233,6 +238,50 @@ class TreeWatch:
             self._failures[f"{shown}: {why}"] = None
         else:
             self._failures["and more"] = None
+
+
+class FileWatch:
+    """Watches single files, to tell which of them were written: setting a file's times is no writing.
+
+    A file is watched as such, so by whichever name it is opened. A write through a mapping shows when the file that
+    was opened for it is closed.
+
+    Args:
+        root: the folder.
+        names: files beneath it.
+    """
+
+    def __init__(self, root: Path, names: Iterable[str]) -> None:
+        import inotify_simple
+
+        self._written: set[str] = set()
+        self._names: dict[int, str] = {}
+        wanted = list(names)
+        if not wanted:
+            self._queue: Any = None
+            return
+        try:
+            self._queue = inotify_simple.INotify()
+        except OSError:
+            self._queue = None
+            self._written.update(wanted)
+            return
+        for name in wanted:
+            try:
+                self._names[self._queue.add_watch(os.path.join(root, name), _FILE_MASK)] = name
+            except OSError:
+                self._written.add(name)
+
+    def finish(self) -> frozenset[str]:
+        """Return the files that were written, moved or removed, and those of which that cannot be told."""
+        if self._queue is not None:
+            while events := self._queue.read(timeout=0):
+                for event in events:
+                    lost = event.mask & _OVERFLOW
+                    self._written.update(self._names.values() if lost else [self._names[event.wd]])
+            self._queue.close()
+            self._queue = None
+        return frozenset(self._written)
 
 
 def _entries(place: str) -> Iterator[tuple[str, bool]]:

@@ -40,6 +40,8 @@ class Whereabouts:
         self._task: Task = Task(0)
         self._process: Process = Process(None)
         self._kind = ""
+        self.by_number = False
+        """Whether a name was taken to lead where a number led when it was opened, which may no longer be so."""
 
     def _in_tree(self, path: bytes) -> bool:
         """Tell whether a path is part of the workspace's tree, which ``.git`` and ``.mentu`` are not (§13.9)."""
@@ -138,6 +140,7 @@ class Whereabouts:
             # The number may have been closed and given to another file without a traced call. What that would hide of
             # a protected file its change time tells; a place where changes are only counted is not taken on its word.
             sure = path is not None and (self._kind in _MODES or (self._in_tree(path) and self._kind != "chdir"))
+            self.by_number = self.by_number or sure
             return path if sure else None
         return None
 
