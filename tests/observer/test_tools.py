@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import sys
 from pathlib import Path
 
@@ -267,13 +268,24 @@ def test_without_being_named_it_cannot_be_started_and_the_way_is_told(
 
 @needs_observer
 @pytest.mark.observer
-def test_an_environment_in_the_workspace_stands_in_a_reference_that_has_none(place: Path) -> None:
-    work = place / "work"
-    made_with(work / ".venv", Path(os.path.realpath(sys.executable)))
-    text = CONTRACT.replace('tools = ["../env"]', "").replace(
-        '"judge", "tests/answer"', '".venv/bin/python", "-c", "0"'
-    )
+def test_an_environment_in_the_workspace_whose_python_stands_under_a_prefix_of_its_own(place: Path) -> None:
+    """The reference has no environment and gets the workspace's; the Python it was made with comes along."""
+    work, name = place / "work", f"python3.{sys.version_info.minor}"
+    prefix = place / "pythons" / name
+    (prefix / "bin").mkdir(parents=True)
+    (prefix / "lib").mkdir()
+    shutil.copy(os.path.realpath(sys.executable), prefix / "bin" / name)
+    (prefix / "lib" / name).symlink_to(Path(os.__file__).parent)
+    made_with(work / ".venv", prefix / "bin" / name)
+    check = "import sys; sys.exit(sys.base_prefix != sys.argv[1])"
+    argv = json.dumps([".venv/bin/python", "-c", check, str(prefix)])
+    text = CONTRACT.replace('tools = ["../env"]', "").replace('["judge", "tests/answer"]', argv)
     (place / "c.toml").write_text(text)
     assert sealed(place).exit == 0
-    seal = json.loads((work / ".mentu" / "contracts" / "c" / "seal.json").read_text())
+    contract = work / ".mentu" / "contracts" / "c"
+    seal = json.loads((contract / "seal.json").read_text())
+    assert [tool["path"] for tool in seal["tools"]] == [str(prefix)]
     assert seal["commands"][0]["exits"] == [0, 0]
+    assert troth("contract", "check", contract, "--run", cwd=work).exit == 0
+    (prefix / "lib" / "sitecustomize.py").write_text("raise SystemExit\n")
+    assert troth("grade", "--contract", contract, "--json", cwd=work).json["error"]["code"] == "E_TOOLS_CHANGED"
