@@ -15,6 +15,7 @@ import pytest
 from support.frontdoor import Answer, troth
 from support.observing import needs_observer
 from support.project import HONEST, Project, project, sealed_project
+from troth.airlock.hook_claims import hear, rollout_of
 from troth.receipts.deciding import EXAMPLE
 
 __all__ = ["project", "sealed_project"]
@@ -277,6 +278,67 @@ def test_odd_names_are_no_fault(hooked: Hooked) -> None:
     (state,) = Path(hooked.env["XDG_STATE_HOME"]).glob("troth/hooks/*/session-*.json")
     assert json.loads(state.read_bytes())["named"] == ["ok.py"]
     assert hooked.event("PostToolUse", cwd="/a\0b").exit == 1
+
+
+def session(path: Path, *commands: str) -> str:
+    """Write the session's file as Claude Code does, and return where it lies."""
+    rows: list[dict[str, Any]] = []
+    for number, command in enumerate(commands):
+        use = {"type": "tool_use", "id": f"t{number}", "name": "Bash", "input": {"command": command}}
+        answer = {"type": "tool_result", "tool_use_id": f"t{number}", "content": "OK"}
+        rows.append({"type": "assistant", "sessionId": SESSION, "message": {"content": [use]}})
+        rows.append({"type": "user", "sessionId": SESSION, "message": {"content": [answer]}, "toolUseResult": {}})
+        rows[-1]["toolUseResult"]["stdout"] = "OK"
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return str(path)
+
+
+@pytest.mark.observer
+@needs_observer
+def test_an_agent_that_says_what_its_session_does_not_bear_out_is_sent_back(hooked: Hooked, tmp_path: Path) -> None:
+    mend(hooked.project)
+    last = "Mended.\n\n- `npm test` passes\n"
+    none, ran = session(tmp_path / "none.jsonl", "ls"), session(tmp_path / "ran.jsonl", "ls", "npm test")
+    cheat = hooked.event("Stop", stop_hook_active=False, last_assistant_message=last, transcript_path=none).json
+    assert cheat["decision"] == "block"
+    assert "npm test is said to have passed, and the session has no call that could have run it" in cheat["reason"]
+    exit_status, told = hooked.status()
+    assert (exit_status, told["stop_decision"]["action"]) == (1, "replan")
+    assert told["done"]["decision"] == "not_established", "nobody watched: no check comes to more by it"
+    honest = hooked.event("Stop", stop_hook_active=True, last_assistant_message=last, transcript_path=ran).json
+    assert "decision" not in honest
+    assert hooked.status()[0] == 4
+    (member,) = Path(hooked.env["XDG_STATE_HOME"]).glob("troth/hooks/*/last")
+    claims = json.loads((member / "claims.json").read_bytes())["claims"]
+    assert [(entry["argv"], entry["exit"]) for entry in claims] == [(["ls"], 0), (["npm", "test"], 0)]
+    assert troth("receipt", "check", member, "--json", cwd=member).json["receipt"] == {"verdict": "valid"}
+
+
+def test_a_sessions_file_that_is_none_claims_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    real = session(tmp_path / "real.jsonl", "ls")
+    assert [entry["argv"] for entry in hear(real, "claude-code").entries] == [["ls"]]
+    (tmp_path / "link").symlink_to(real)
+    os.mkfifo(tmp_path / "pipe")
+    for path in ("link", "pipe", ".", "absent"):
+        heard = hear(str(tmp_path / path), "claude-code", last="`pytest` passes")
+        assert (heard.entries, heard.belied, len(heard.notes)) == ((), (), 1)
+    for word in ("relative.jsonl", "/" + "x" * 5000, "/a\0b", ""):
+        assert hear(word, "claude-code", last="`pytest` passes").belied == ()
+    monkeypatch.setattr(os, "geteuid", lambda: os.getuid() + 1)
+    assert "somebody else's" in hear(real, "claude-code").notes[0]
+
+
+def test_codexs_record_of_a_session_is_found_by_its_name_alone(tmp_path: Path) -> None:
+    name = "01a230bb-7ce5-79a2-9dff-0d4564381fdd"
+    day = tmp_path / "sessions" / "2026" / "12" / "01"
+    day.mkdir(parents=True)
+    file = day / f"rollout-2026-12-01T08-32-03-{name}.jsonl"
+    file.write_text("")
+    assert rollout_of(name, tmp_path) == str(file)
+    for other in ("../x", "", None, 7, "01a230bb", "*" * 36):
+        assert rollout_of(other, tmp_path) is None
+    (tmp_path / "sessions" / file.name).write_text("")
+    assert rollout_of(name, tmp_path) is None, "two of them are none"
 
 
 # --- Codex ---

@@ -68,8 +68,7 @@ def test_output_that_could_be_totals_and_is_not_understood_makes_the_rest_unclea
 @given(st.text())
 def test_any_text_is_read(text: str) -> None:
     read_output(text)
-    for _, totals in said_in(text):
-        assert worded(totals)
+    assert all(worded(stated.totals) or not stated.totals for stated in said_in(text))
 
 
 CLAIMS = [

@@ -14,11 +14,12 @@ import hashlib
 import json
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final
 
 from troth import __version__
+from troth.airlock.hook_claims import NOTHING, Heard
 from troth.airlock.sealed import read_contract, read_seal
 from troth.airlock.telling import about_grade
 from troth.core.canonical import record_bytes
@@ -106,13 +107,17 @@ def run_name(text: str) -> str:
     return f"hook_{re.sub('[^0-9A-Za-z_-]', '_', text)[:80] or 'turn'}"
 
 
-def judge(bound: Bound, *, run: str, agent: str, replans: int = 0, clock: Clock = system_clock) -> Judged:
+def judge(
+    bound: Bound, *, run: str, agent: str, heard: Heard = NOTHING, replans: int = 0, clock: Clock = system_clock
+) -> Judged:
     """Judge a workspace as it lies on the disk.
 
     Args:
         bound: what the hook was installed for.
         run: what the records call this judgement.
         agent: the observed party, ``agent:NAME``.
+        heard: what the session's own record claims. Nobody observed it, so that no check comes to more by it; what the
+            agent says against that record sends it back, within the table's limit.
         replans: how often in a row the agent was sent back.
         clock: where time comes from.
 
@@ -142,7 +147,7 @@ def judge(bound: Bound, *, run: str, agent: str, replans: int = 0, clock: Clock 
             {**_named("probity-capabilities/v1", run, PRODUCER), "visible_event_types": []}
         ),
         "grade.json": graded,
-        "claims.json": record_bytes({**_named("probity-tool-claims/v1", run, PRODUCER), "claims": []}),
+        "claims.json": record_bytes({**_named("probity-tool-claims/v1", run, PRODUCER), "claims": list(heard.entries)}),
     }
     files |= self_pin(
         files,
@@ -156,14 +161,28 @@ def judge(bound: Bound, *, run: str, agent: str, replans: int = 0, clock: Clock 
     files[RECEIPT_FILE] = receipt
     found = examine(MappingMember(files))
     assert found.done is not None
-    stop = decide(bound.table, found.done, found.answers, replans=replans)
+    stop = _sent_back(decide(bound.table, found.done, found.answers, replans=replans), bound.table, heard, replans)
     shown = ", ".join(printable(entry.path, 200) for entry in unmet[:10])
     told = (
+        *(f"not borne out: {line}" for line in heard.belied),
+        *heard.notes,
         *([f"not graded, since what the contract protects is not as it was sealed: {shown}"] if unmet else []),
         *about_grade(report),
         *_outputs(report),
     )
     return Judged(stop, found.done.as_json(), verdict(found), told, final.digest, files)
+
+
+BELIED: Final = "claims_not_in_session"
+"""The reason of a decision that rests on what the session's own record does not bear out; no check has it."""
+
+
+def _sent_back(stop: StopDecision, table: StopTable, heard: Heard, replans: int) -> StopDecision:
+    """Return the table's decision, or, where it lets the agent go, that it is sent back for what it said."""
+    if not heard.belied or stop.action in ("replan", "stop") or stop.limited:
+        return stop
+    limited = replans >= table.replans
+    return replace(stop, action=table.then if limited else "replan", reason=BELIED, limited=limited)
 
 
 def _outputs(report: Mapping[str, Any]) -> Iterator[str]:

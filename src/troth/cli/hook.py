@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -226,10 +225,9 @@ def _config_option(command: _F) -> _F:
 
 
 def _codex_config(config: Path | None) -> Path:
-    if config is not None:
-        return config
-    home = os.environ.get("CODEX_HOME")
-    return (Path(home) if home else Path.home() / ".codex") / "config.toml"
+    from troth.hooks.codex import codex_home
+
+    return config if config is not None else codex_home() / "config.toml"
 
 
 @codex.command(

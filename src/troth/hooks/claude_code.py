@@ -6,7 +6,8 @@ event                   what is done
 ``SessionStart``        the tree is remembered, so that changes which no event names can be told
 ``PostToolUse``         the paths that the tool names are remembered; a protected path that changed is told at once
 ``SubagentStop``        a subagent that leaves a protected path changed is sent back; its task is not the whole task
-``Stop``                the workspace is judged, and the table decides: go on, send back, leave to a person, stop
+``Stop``                the workspace is judged, what the session's record claims is taken down, and the table decides:
+                        go on, send back, leave to a person, stop
 ======================= ===============================================================================================
 
 Claude Code reads ``{"decision": "block", "reason": …}`` as: not yet, go on with this; ``{"continue": false,
@@ -21,6 +22,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
+from troth.airlock.hook_claims import hear
 from troth.airlock.hooking import Bound, Judged, Memory, Session, judge, protected_now, run_name, unnamed_changes
 from troth.core.errors import Refused, TrothError
 from troth.core.strictjson import JsonFault, Limits, loads
@@ -50,6 +52,8 @@ class Event:
     session: str
     again: bool
     folder: str | None
+    transcript: str | None
+    said: str
     tool_input: Mapping[str, Any]
 
 
@@ -79,8 +83,15 @@ def read_event(data: bytes) -> Event:
         value["session_id"],
         again,
         folder if type(folder) is str else None,
+        _text(value, "transcript_path"),
+        _text(value, "last_assistant_message") or "",
         tool_input if type(tool_input) is dict else {},
     )
+
+
+def _text(value: Mapping[str, Any], name: str) -> str | None:
+    text = value.get(name)
+    return text if type(text) is str else None
 
 
 def _bad(message: str) -> Refused:
@@ -150,7 +161,8 @@ def _stopped(event: Event, bound: Bound, memory: Memory) -> dict[str, Any] | Non
     state = memory.session(event.session)
     # A chain of stops begins where the tool says that no hook has sent the agent back yet.
     replans = state.replans if event.again else 0
-    judged = judge(bound, run=run_name(event.session), agent=AGENT, replans=replans)
+    heard = hear(event.transcript, "claude-code", last=event.said, calls=state.commands)
+    judged = judge(bound, run=run_name(event.session), agent=AGENT, heard=heard, replans=replans)
     unnamed = unnamed_changes(judged, state)
     counted = replace(state, replans=replans + 1 if judged.stop.action == "replan" else 0)
     try:

@@ -5,8 +5,11 @@ Codex cannot be sent back this way. The turn is judged and kept, and ``troth hoo
 
 from __future__ import annotations
 
+import os
+from pathlib import Path
 from typing import Final
 
+from troth.airlock.hook_claims import hear, rollout_of
 from troth.airlock.hooking import Bound, Judged, Memory, judge, run_name
 from troth.core.errors import Refused
 from troth.core.strictjson import JsonFault, Limits, loads
@@ -15,6 +18,12 @@ AGENT: Final = "agent:codex"
 TURN: Final = "agent-turn-complete"
 
 _LIMITS: Final = Limits(max_bytes=1 << 22, max_depth=64, refuse_overflow=False, surrogates=True)
+
+
+def codex_home() -> Path:
+    """Return the folder in which Codex keeps its configuration and its sessions."""
+    home = os.environ.get("CODEX_HOME")
+    return Path(home) if home else Path.home() / ".codex"
 
 
 def notified(word: str, bound: Bound) -> Judged | None:
@@ -36,6 +45,9 @@ def notified(word: str, bound: Bound) -> Judged | None:
     if kind != TURN:
         return None
     turn = value.get("turn-id")
-    judged = judge(bound, run=run_name(turn if type(turn) is str else ""), agent=AGENT)
+    last = value.get("last-assistant-message")
+    rollout = rollout_of(value.get("thread-id"), codex_home())
+    heard = hear(rollout, "codex-rollout", last=last if type(last) is str else "")
+    judged = judge(bound, run=run_name(turn if type(turn) is str else ""), agent=AGENT, heard=heard)
     memory.conclude(judged, "codex")
     return judged

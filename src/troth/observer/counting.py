@@ -108,16 +108,16 @@ def _said(found: Sequence[Transcript]) -> Iterator[tuple[int, int, Named, Totals
     """Yield (source, line, program, totals) of everything that was said of one program."""
     for source, transcript in enumerate(found):
         for said in transcript.said:
-            named = _program(said) if said.totals is not None else None
+            named = program_of(said) if said.totals is not None else None
             if named is not None and said.totals is not None:
                 yield source, said.line, named, said.totals
-        for command, totals in said_in(transcript.last):
-            named = _program(Said(0, text=command))
+        for stated in said_in(transcript.last):
+            named = program_of(Said(0, text=stated.command)) if stated.totals else None
             if named is not None:
-                yield source, 0, named, totals
+                yield source, 0, named, stated.totals
 
 
-def _program(said: Said) -> Named | None:
+def program_of(said: Said) -> Named | None:
     """Return the one program whose totals those of a command are: its only one, or its only check."""
     if said.argv is not None:
         return literal(said.argv, said.exit)

@@ -88,6 +88,8 @@ class Interpreter(Whereabouts):
                     task.place = first.place
             elif kind is Kind.CALL:
                 self._call(first, second)
+            elif kind is Kind.PRINTED:
+                self._printed(first)
             elif task.process.agent:
                 self._told(kind, first, second)
 
@@ -99,9 +101,7 @@ class Interpreter(Whereabouts):
             self.journal.unresolved.add(f"process {task.pid}: who started it is not known")
 
     def _told(self, kind: Kind, first: bytes, second: object) -> None:
-        if kind is Kind.PRINTED:
-            self._printed(first)
-        elif kind is Kind.WRITE:
+        if kind is Kind.WRITE:
             path = unescape(first)
             if path is None:
                 self.malformed += 1

@@ -189,6 +189,7 @@ _GLUE: Final = frozenset(
         "passes", "passed", "ok", "green",
     }
 )  # fmt: skip
+_PASSING: Final = frozenset({"pass", "passes", "passed", "ok", "green"})
 _INTRO: Final = frozenset(
     {
         "results", "result", "verification", "verified", "verify", "tests", "testing", "test", "checks", "check",
@@ -198,19 +199,28 @@ _INTRO: Final = frozenset(
 )  # fmt: skip
 _MARKS: Final = re.compile(r"^\s*(?:[-*+]|\d{1,3}[.)])\s+")
 _SPAN: Final = re.compile(r"(`+)([^`]+)\1")
-_EXIT: Final = re.compile(r"\bexit(?:s|ed)?(?: with)?(?: (?:code|status))?[ :=]*-?\d{1,3}\b", re.IGNORECASE)
+_EXIT: Final = re.compile(r"\bexit(?:s|ed)?(?: with)?(?: (?:code|status))?[ :=]*(-?\d{1,3})\b", re.IGNORECASE)
 _BEFORE: Final = re.compile(r"(?:(?:and|prints|printed|reports|reported|gives|gave|says|shows|now|with) )+")
 _FENCE: Final = re.compile(r"\s{0,3}(?:```|~~~)")
 
 
-def said_in(text: str) -> list[tuple[str, Totals]]:
-    """Return (command, totals) of each line of a last message that is nothing but that.
+@dataclass(frozen=True, slots=True)
+class Statement:
+    """A line of a last message that says of one command that it succeeded, with totals where it has them."""
 
-    Such a line names one command between backticks, totals of a success, and a few words between them. It is passed
+    command: str
+    totals: Totals = field(default_factory=dict)
+
+
+def said_in(text: str) -> list[Statement]:
+    """Return each line of a last message that is nothing but a statement of a command's success.
+
+    Such a line names one command between backticks, with totals, an exit of 0 or a word for passing, and a few words
+    between them. It is passed
     over in a quotation or a block, and where what leads up to it (a heading, a line that ends in a colon) says anything
     but that these are results: it could be somebody else's report, a plan, or what was before.
     """
-    found: list[tuple[str, Totals]] = []
+    found: list[Statement] = []
     fenced = False
     leads, ended = True, False
     for line in lines_of(text[-MAX_TEXT:]):
@@ -233,12 +243,15 @@ def said_in(text: str) -> list[tuple[str, Totals]]:
     return found
 
 
-def _claim(line: str) -> tuple[str, Totals] | None:
+def _claim(line: str) -> Statement | None:
     spans = _SPAN.findall(line)
     if len(spans) != 1 or "?" in line or line.lstrip().startswith((">", "|", "#")) or len(line) > MAX_LINE:
         return None
     command = spans[0][1].strip()
-    rest = _EXIT.sub(" ", re.sub(r"[*_✅✓✔→—–]", " ", _SPAN.sub(" ", _MARKS.sub("", line))))
+    bare = re.sub(r"[*_✅✓✔→—–]", " ", _SPAN.sub(" ", _MARKS.sub("", line)))
+    exits = _EXIT.findall(bare)
+    rest = _EXIT.sub(" ", bare)
+    passing = not _PASSING.isdisjoint(re.findall(r"\w+", rest.lower()))
     pieces = [piece for piece in re.split(r"[,;:()]| - |\bexit\b", rest) if piece.strip(" .-=>")]
     told: dict[str, int] = {}
     for piece in pieces:
@@ -248,9 +261,13 @@ def _claim(line: str) -> tuple[str, Totals] | None:
             told |= totals
         elif not set(re.findall(r"\w+", _TIME.sub(" ", words).lower())) <= _GLUE:
             return None
-    better = told.get("passed", 0) > 0 and not told.get("failed") and not told.get("errors")
-    whole = told.get("total", told.get("passed")) == told.get("passed")
-    return (command, told) if better and whole else None
+    if any(int(number) for number in exits) or not (told or exits or passing):
+        return None
+    if told:
+        better = told.get("passed", 0) > 0 and not told.get("failed") and not told.get("errors")
+        if not better or told.get("total", told["passed"]) != told["passed"]:
+            return None
+    return Statement(command, told)
 
 
 def rows(lines: Iterable[str]) -> tuple[str, ...]:

@@ -15,7 +15,16 @@ from collections.abc import Iterator
 from typing import Any, BinaryIO, Final
 
 from troth.observer.totals import only
-from troth.observer.transcripts.common import MAX_PENDING, Finding, Said, Transcript, exit_in, objects_of, text_at
+from troth.observer.transcripts.common import (
+    MAX_NOTES,
+    MAX_PENDING,
+    Finding,
+    Said,
+    Transcript,
+    exit_in,
+    objects_of,
+    text_at,
+)
 
 TRIED: Final = ("2.1.197",)
 
@@ -24,6 +33,11 @@ MAX_BLOCKS: Final = 8
 
 TOOLS: Final = frozenset({"Bash"})
 """Tools whose calls are runs of a command."""
+
+RUNS_NOTHING: Final = frozenset(
+    {"Read", "Edit", "MultiEdit", "Write", "NotebookEdit", "Grep", "Glob", "LS", "TodoWrite", "ToolSearch"}
+)
+"""Tools that start no program."""
 
 _OWN_MEANING: Final = re.compile(r"\b(?:e|f|z|rip)?grep\b|\b(?:rg|find|diff|cmp|test)\b|\[")
 """Programs whose exit the tool may read otherwise; where it does not say whether it did, their exit is not known."""
@@ -50,6 +64,10 @@ def _read(stream: BinaryIO, found: Finding) -> Transcript:
         by = text_at(entry, "agentId") or text_at(entry, "parent_tool_use_id")
         if kind == "assistant" and not by:
             found.last = _message(entry)
+        if entry.get("isCompactSummary") is True or entry.get("subtype") == "compact_boundary":
+            found.beside.add("an earlier part")
+        if kind == "user" and _typed_a_command(entry):
+            found.beside.add("a command of the person's")
         for block in _blocks(entry):
             if kind == "assistant" and block.get("type") == "tool_use" and block.get("name") in TOOLS:
                 command, call = text_at(block, "input", "command"), text_at(block, "id")
@@ -59,6 +77,10 @@ def _read(stream: BinaryIO, found: Finding) -> Transcript:
                     if len(asked) >= MAX_PENDING:
                         asked.pop(next(iter(asked)))
                     asked[call] = (number, command, by, behind)
+            elif kind == "assistant" and block.get("type") == "tool_use":
+                name = text_at(block, "name")
+                if name not in RUNS_NOTHING and len(found.beside) < MAX_NOTES:
+                    found.beside.add(name)
             elif kind == "user" and block.get("type") == "tool_result":
                 call = text_at(block, "tool_use_id")
                 if call in asked:
@@ -68,6 +90,11 @@ def _read(stream: BinaryIO, found: Finding) -> Transcript:
     for _ in asked:
         found.no_claim("a call without a result")
     return found.done()
+
+
+def _typed_a_command(entry: dict[str, Any]) -> bool:
+    """Tell whether a person had a command run from the prompt."""
+    return "<bash-input>" in text_at(entry, "message", "content")
 
 
 def _message(entry: dict[str, Any]) -> str:

@@ -23,6 +23,8 @@ TRIED: Final = ("0.171.0",)
 _ENDED: Final = re.compile(r"^(?:Process exited with code|Exit code:) (-?\d{1,3})$", re.MULTILINE)
 _CALLS: Final = frozenset({"exec_command", "shell", "local_shell", "container.exec", "shell_command"})
 
+_RUNS_NOTHING: Final = frozenset({"apply_patch", "update_plan", "view_image"})
+
 
 def read_events(stream: BinaryIO) -> Transcript:
     """Read what ``codex exec --json`` printed; the events do not tell the tool's version."""
@@ -58,6 +60,11 @@ def read_rollout(stream: BinaryIO) -> Transcript:
             _once(found, told, text_at(item, "id"), (number, item), time)
         elif kind == "exec_command_end":
             _once(found, told, text_at(body, "call_id"), (number, body), time)
+        elif kind in ("function_call", "custom_tool_call", "mcp_tool_call_begin"):
+            if body.get("name") not in _RUNS_NOTHING:
+                found.beside.add("another tool")
+        elif entry.get("type") == "compacted":
+            found.beside.add("an earlier part")
         elif kind == "task_complete":
             found.last = text_at(body, "last_agent_message")
         elif kind in ("function_call", "local_shell_call") and body.get("name", "local_shell") in _CALLS:

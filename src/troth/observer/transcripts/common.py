@@ -77,6 +77,8 @@ class Transcript:
         unread: lines that could not be read, with a reason; line 0 stands for the whole.
         lines: how many lines were read.
         last: the agent's last message; empty where the format has none.
+        beside: what else may have run programs, that the transcript names and does not tell: other tools, an earlier
+            part that was left away.
     """
 
     format: str
@@ -88,6 +90,7 @@ class Transcript:
     unread: tuple[tuple[int, str], ...]
     lines: int
     last: str = ""
+    beside: frozenset[str] = frozenset()
 
     @property
     def version_known(self) -> bool:
@@ -119,6 +122,7 @@ class Finding:
     lines: int = 0
     said: list[Said] = field(default_factory=list)
     last: str = ""
+    beside: set[str] = field(default_factory=set)
     _none: dict[str, int] = field(default_factory=dict)
     _unread: list[tuple[int, str]] = field(default_factory=list)
     _more: int = 0
@@ -156,7 +160,7 @@ class Finding:
         return Transcript(
             format=self.format, tool=self.tool, version=self.version, tried=self.tried, said=tuple(self.said),
             none=tuple(self._none.items()), unread=tuple(self._unread), lines=self.lines,
-            last=self.last[-MAX_MESSAGE:],
+            last=self.last[-MAX_MESSAGE:], beside=frozenset(self.beside),
         )  # fmt: skip
 
 
