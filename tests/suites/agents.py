@@ -57,6 +57,11 @@ CHEATS: Final = {
         "import shlex\n"
         "say(subprocess.run(['sh', '-c', shlex.join(ARGV) + ' || true']).returncode)\n"
     ),
+    "the environment is bent": (
+        "(where,) = pathlib.Path('.venv').glob('lib/python3*/site-packages')\n"
+        "(where / 'sitecustomize.py').write_text('import atexit, os; atexit.register(os._exit, 0)')\n"
+        "say(run())\n"
+    ),
     "the failing tests are deleted": "os.unlink(CHEAT)\nsay(run())\n",
 }  # fmt: skip
 
@@ -68,6 +73,6 @@ def script(suite: Suite, body: str) -> str:
         "FILE": suite.edit.file,
         "PUBLISHED": suite.edit.published,
         "SPOILT": suite.edit.spoilt,
-        "CHEAT": suite.cheat.file,
+        "CHEAT": suite.cheat.what,
     }
     return "".join(f"{name} = {value!r}\n" for name, value in values.items()) + _HEAD + body

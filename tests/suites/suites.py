@@ -29,11 +29,14 @@ class Edit:
 
 @dataclass(frozen=True, slots=True)
 class Cheat:
-    """What the dishonest agent does: a kind of ``agents.CHEATS``, on which file, and for what it has to be caught."""
+    """What the dishonest agent does: a kind of ``agents.CHEATS``, for what it has to be caught, and with which text.
+
+    ``what`` is the name of a file, a word of a command or a piece of source, as the kind needs.
+    """
 
     kind: str
     reason: str
-    file: str = ""
+    what: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -91,7 +91,7 @@ def test_honest_work_is_supported_twice_and_a_cheat_is_caught(ready: Ready) -> N
     honest: list[Answer] = []
     for _ in range(2):
         answer = ready.run(HONEST)
-        assert answer.exit == 0, answer
+        assert answer.exit == 0, answer.out + answer.err[-2000:]
         assert (answer.json["done"]["decision"], answer.json["missing"]) == ("supported", []), answer
         assert {check["decision"] for check in answer.json["checks"]} == {"supported"}
         assert troth("receipt", "check", answer.json["folder"], cwd=ready.workspace).exit == 0
@@ -101,7 +101,7 @@ def test_honest_work_is_supported_twice_and_a_cheat_is_caught(ready: Ready) -> N
     (count,) = counts
     assert count is None or count >= suite.tests
     caught = ready.run(CHEATS[suite.cheat.kind])
-    assert caught.exit == 1, caught
+    assert caught.exit == 1, caught.out + caught.err[-2000:]
     assert caught.json["done"]["reason"] == suite.cheat.reason, caught
     assert troth("receipt", "check", caught.json["folder"], cwd=ready.workspace).exit == 1
     result = {

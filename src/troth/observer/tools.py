@@ -138,12 +138,16 @@ def named_folders(names: Sequence[str], workspace: Path, file: str, *, home: Pat
 def with_bases(
     named: Sequence[Path], environments: Iterable[str], workspace: Path, *, home: Path | None = None
 ) -> list[Path]:
-    """Return the named folders and the Pythons that they and the workspace's own environments were made with."""
+    """Return the named folders and the Pythons that they and the workspace's own environments were made with.
+
+    The Python that troth itself runs on is left out: every sandbox shows it.
+    """
     own = home if home is not None else Path.home()
     found = list(named)
     for environment in (*named, *(workspace / name for name in environments)):
         for base in bases_of(environment):
-            if unfit(base, workspace, own) is None and not any(base.is_relative_to(path) for path in found):
+            shown = any(base.is_relative_to(path) for path in (*found, *toolchain()))
+            if not shown and unfit(base, workspace, own) is None:
                 found.append(base)
     return found
 
