@@ -243,7 +243,7 @@ def test_a_process_that_is_killed_costs_nothing(
     alone = list(check_all(many, None, 1))
     once, parent, checked = tmp_path / "once", os.getpid(), check_one
 
-    def dying(member: str, names: Any, pins: Any) -> Row:
+    def dying(member: str, names: Any, pins: Any, demand: Any) -> Row:
         if member == many[40] and os.getpid() != parent and not once.exists():
             once.touch()
             os.kill(os.getpid(), signal.SIGKILL)
@@ -261,7 +261,7 @@ def test_a_member_that_ends_every_process_is_told_and_the_others_are_checked(
     alone = list(check_all(many, None, 1))
     parent, checked = os.getpid(), check_one
 
-    def dying(member: str, names: Any, pins: Any) -> Row:
+    def dying(member: str, names: Any, pins: Any, demand: Any) -> Row:
         if member == many[40]:
             assert os.getpid() != parent
             os.kill(os.getpid(), signal.SIGKILL)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import json
 from pathlib import Path
 
@@ -134,3 +135,39 @@ def test_what_is_missing_is_refused(run: Run, keys: dict[str, str], folder: Path
     (folder / "receipt.dsse.json").symlink_to(elsewhere)
     status, out, _ = run("receipt", "verify", folder, "--key", ALICE, "--json")
     assert (status, json.loads(out)["error"]["code"]) == (2, "read_fault")
+
+
+def test_many_folders_are_each_asked_for_signatures(run: Run, keys: dict[str, str], tmp_path: Path) -> None:
+    many = tmp_path / "many"
+    for name in ("both", "one", "none", "bent", "bare"):
+        laid(many / name, sealed())
+    for name, signers in (("both", (ALICE, BOB)), ("one", (ALICE,)), ("bent", (ALICE,)), ("bare", (ALICE, BOB))):
+        assert run("receipt", "sign", many / name, *(part for key in signers for part in ("--key", key)))[0] == 0
+    (many / "bent" / "receipt.json").write_bytes((many / "bent" / "receipt.json").read_bytes() + b" ")
+    (many / "bare" / "receipt.json").unlink()
+
+    def told(*words: str) -> tuple[int, dict[str, object]]:
+        table = tmp_path / "table.csv"
+        status, out, _ = run("receipt", "check", many, "--csv", table, "--json", *words)
+        rows = {Path(row["member"]).name: row for row in map(json.loads, out.splitlines())}
+        signed = {Path(row["member"]).name: row["signed"] for row in csv.DictReader(table.read_text().splitlines())}
+        codes = {name: row["error"]["code"] if "error" in row else row.get("signatures") for name, row in rows.items()}
+        return status, {name: (signed[name], codes[name]) for name in rows}
+
+    status, unasked = told()
+    lies = {"checked": False, "envelope": True, "bundle": False}
+    assert unasked["one"] == ("signed, not checked", lies)
+    assert unasked["none"] == ("", None)
+    status, asked = told("--key", keys[ALICE])
+    assert status == 2
+    assert asked["one"][0] == "signed by 1 approver(s)"
+    assert asked["bare"][0] == "signed by 1 approver(s)"
+    assert asked["none"] == ("unsigned", "E_ENVELOPE_MISSING")
+    assert asked["bent"] == ("not signed as asked", "E_ENVELOPE_OTHER")
+    _, two = told("--key", keys[ALICE], "--key", keys[BOB], "--threshold", "2")
+    assert (two["both"][0], two["one"][1]) == ("signed by 2 approver(s)", "E_ENVELOPE_THRESHOLD")
+    status, out, err = run("receipt", "check", many / "both", many / "one")
+    assert (status, "4 receipts" in err, out.count("signed, not checked")) == (0, False, 2)
+    assert "2 receipts are signed, and it was not checked by whom" in err
+    assert run("receipt", "check", many, "--threshold", "1")[0] == 2
+    assert run("receipt", "check", many / "both", many / "one", "--key", keys[ALICE])[0] == 0

@@ -37,7 +37,7 @@ TEXT_LIMIT: Final = 4000
 COLUMNS: Final = (
     "member", "kind", "verdict", "reason", "meaning", "place", "claim_id", "invocation_id", "verifier",
     "receipt_sha256", "witness_scope",
-    *(f"{name.partition('/')[0]}{end}" for name in ALL_CHECKS for end in ("", "_reason")),
+    *(f"{name.partition('/')[0]}{end}" for name in ALL_CHECKS for end in ("", "_reason")), "signed",
 )  # fmt: skip
 """Columns of the tables; all are text, empty where there is nothing to say."""
 
@@ -67,7 +67,7 @@ def cells(row: Row) -> tuple[str, ...]:
             (
                 row.member, row.kind, row.verdict, row.reason, meaning(row), row.place, row.claim_id,
                 row.invocation_id, row.verifier, row.receipt_sha256, result.get("done", {}).get("witness_scope"),
-                *(answer.get(name) for answer in answers for name in ("decision", "reason")),
+                *(answer.get(name) for answer in answers for name in ("decision", "reason")), row.signed,
             ),
         )
     )  # fmt: skip

@@ -7,15 +7,20 @@ that says so.
 
 from __future__ import annotations
 
+import os
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from troth.core.errors import Busy, Defect, Place, TrothError
+from troth.receipts.bundles import BUNDLE_FILE
+from troth.receipts.demands import ROLES
+from troth.receipts.envelopes import ENVELOPE_FILE
 from troth.receipts.kinds import Broken
-from troth.receipts.member import FILES, RECEIPT_FILE, MappingMember, OverlaidMember
+from troth.receipts.member import FILES, RECEIPT_FILE, MappingMember, Member, OverlaidMember
 from troth.receipts.policy import POLICY_FILES
 from troth.receipts.reader import MemberReader
+from troth.receipts.signing import as_signed
 from troth.receipts.verify import Examination, examine, headline, standing
 from troth.stores.members import FolderMember
 from troth.stores.workers import cores, follow_parent
@@ -23,9 +28,10 @@ from troth.stores.workers import cores, follow_parent
 if TYPE_CHECKING:
     from concurrent.futures import Future, ProcessPoolExecutor
 
+    from troth.receipts.demands import Demand, Signers
     from troth.receipts.pinning import ConsumerPins
 
-    _Asked = tuple[Sequence[str] | None, ConsumerPins | None]
+    _Asked = tuple[Sequence[str] | None, ConsumerPins | None, Demand | None]
 
 __all__ = ["CODES", "Row", "check_all", "check_one", "cores", "faulty"]
 
@@ -62,7 +68,8 @@ class Row(NamedTuple):
     ``verdict`` is ``supported``, ``contradicted``, ``not_established``, ``valid``, ``invalid``, ``refused`` or
     ``error``; ``reason`` the code behind it. ``standing`` is that of :func:`troth.receipts.verify.standing`, or
     ``error``; then ``error`` is the error as JSON and ``exit_status`` its class's. ``kind`` says what the member was
-    read as: ``receipt``, ``checks`` or ``contract``. ``place`` is the file that broke a rule, where one did.
+    read as: ``receipt``, ``checks`` or ``contract``. ``place`` is the file that broke a rule, where one did. ``signed``
+    tells of signatures in words, empty where none lie there and nobody asked; ``signers`` has them as JSON.
     """
 
     member: str
@@ -78,6 +85,14 @@ class Row(NamedTuple):
     invocation_id: str | None = None
     verifier: str | None = None
     receipt_sha256: str | None = None
+    signed: str = ""
+    signers: Mapping[str, Any] | None = None
+
+
+SIGNED: Final = "signed, not checked"
+"""What is told of signatures where nobody says whom to trust."""
+
+UNSIGNED: Final = "unsigned"
 
 
 def faulty(member: str, fault: TrothError) -> Row:
@@ -85,16 +100,19 @@ def faulty(member: str, fault: TrothError) -> Row:
     return Row(member, "error", fault.code, "error", error=fault.as_json()["error"], exit_status=fault.exit_code)
 
 
-def check_one(member: str, names: Sequence[str] | None, pins: ConsumerPins | None = None) -> Row:
+def check_one(
+    member: str, names: Sequence[str] | None, pins: ConsumerPins | None = None, demand: Demand | None = None
+) -> Row:
     """Check one member folder, again when it changed while it was read; raise nothing.
 
     Args:
         member: the folder.
         names: claim types to run where there is no receipt; ``None`` for all three.
         pins: whom the caller believes; ``None`` judges by the case and policy that lie in the folder.
+        demand: whose signatures the caller asks for; a member whose envelope does not meet it is an error.
     """
     try:
-        return _checked(member, names, pins)
+        return _checked(member, names, pins, demand)
     except TrothError as fault:
         return faulty(member, fault)
     except Exception as fault:  # whatever it is, the others are still to be checked
@@ -109,15 +127,25 @@ def check_one(member: str, names: Sequence[str] | None, pins: ConsumerPins | Non
         )
 
 
-def _checked(member: str, names: Sequence[str] | None, pins: ConsumerPins | None) -> Row:
+def _checked(member: str, names: Sequence[str] | None, pins: ConsumerPins | None, demand: Demand | None) -> Row:
     for _ in range(_LOOKS):
         folder = FolderMember(member)
-        found = examine(folder, names) if pins is None else _by_pins(folder, names, pins)
+        seen: Member = folder
+        signers = None
+        if demand is not None:
+            try:
+                seen, signers = as_signed(folder, demand)
+            except TrothError as fault:
+                if folder.changed():
+                    continue
+                missing = fault.code == "E_ENVELOPE_MISSING"
+                return faulty(member, fault)._replace(signed=UNSIGNED if missing else "not signed as asked")
+        found = examine(seen, names) if pins is None else _by_pins(seen, names, pins)
         word = standing(found.result)
         # What holds rests on the bytes that were read. What does not may be a folder half written.
         if word != "holds" and folder.changed():
             continue
-        return _row(member, found, word)
+        return _with_signatures(_row(member, found, word), signers)
     raise Busy(
         "E_MEMBER_CHANGED",
         "the folder was written to while it was read",
@@ -126,7 +154,19 @@ def _checked(member: str, names: Sequence[str] | None, pins: ConsumerPins | None
     )
 
 
-def _by_pins(folder: FolderMember, names: Sequence[str] | None, pins: ConsumerPins) -> Examination:
+def _with_signatures(row: Row, signers: Signers | None) -> Row:
+    """Return the row with what is known of signatures; unasked, that they lie there is all."""
+    if signers is not None:
+        counted = ", ".join(f"{signers.count(role)} {role}(s)" for role in ROLES if signers.count(role))
+        return row._replace(signed=f"signed by {counted}", signers={"checked": True, **signers.as_json()})
+    lies = {
+        what: os.path.lexists(f"{row.member}/{file}")
+        for what, file in (("envelope", ENVELOPE_FILE), ("bundle", BUNDLE_FILE))
+    }
+    return row._replace(signed=SIGNED, signers={"checked": False, **lies}) if any(lies.values()) else row
+
+
+def _by_pins(folder: Member, names: Sequence[str] | None, pins: ConsumerPins) -> Examination:
     """Examine a member by the caller's pins; one without the six records, or with a broken one, is refused."""
     from troth.receipts.pinning import consumer_files
 
@@ -155,7 +195,12 @@ def _row(member: str, found: Examination, word: str) -> Row:
     )  # fmt: skip
 
 
-def check_share(members: Sequence[str], names: Sequence[str] | None, pins: ConsumerPins | None = None) -> list[Row]:
+def check_share(
+    members: Sequence[str],
+    names: Sequence[str] | None,
+    pins: ConsumerPins | None = None,
+    demand: Demand | None = None,
+) -> list[Row]:
     """Check some members, one after the other."""
     import gc
 
@@ -163,13 +208,17 @@ def check_share(members: Sequence[str], names: Sequence[str] | None, pins: Consu
     before = gc.get_threshold()
     gc.set_threshold(max(before[0], _ALLOCATIONS), *before[1:])
     try:
-        return [check_one(member, names, pins) for member in members]
+        return [check_one(member, names, pins, demand) for member in members]
     finally:
         gc.set_threshold(*before)
 
 
 def check_all(
-    members: Sequence[str], names: Sequence[str] | None, jobs: int, pins: ConsumerPins | None = None
+    members: Sequence[str],
+    names: Sequence[str] | None,
+    jobs: int,
+    pins: ConsumerPins | None = None,
+    demand: Demand | None = None,
 ) -> Iterator[Row]:
     """Yield a row for each member, in order.
 
@@ -177,15 +226,15 @@ def check_all(
         members: folders.
         names: as in :func:`check_one`.
         jobs: processes to share the work among; few members are checked in this one.
-        pins: as in :func:`check_one`.
+        pins, demand: as in :func:`check_one`.
     """
     shares = [members[at : at + SHARE] for at in range(0, len(members), SHARE)]
     jobs = min(jobs, len(shares))
     if jobs > 1:
-        yield from _shared(shares, (names, pins), jobs)
+        yield from _shared(shares, (names, pins, demand), jobs)
     else:
         for share in shares:
-            yield from check_share(share, names, pins)
+            yield from check_share(share, names, pins, demand)
 
 
 def _shared(shares: Sequence[Sequence[str]], asked: _Asked, jobs: int) -> Iterator[Row]:

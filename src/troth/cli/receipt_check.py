@@ -17,6 +17,7 @@ from troth.core.errors import Refused, TrothError
 
 if TYPE_CHECKING:
     from troth.airlock.fleets import Row
+    from troth.receipts.demands import Demand
     from troth.receipts.pinning import ConsumerPins
     from troth.stores.corpora import Found
 
@@ -39,6 +40,15 @@ _SELF_PINNED: Final = "Each is judged by the policy in its own folder (self-pinn
     metavar="FILE",
     help="Judge by your own pins, as `troth receipt verify` does; a folder without the six records is then refused.",
 )
+@click.option(
+    "--key",
+    "keys",
+    multiple=True,
+    metavar="KEY",
+    help="Ask every folder for signatures, and whom to believe, as `troth receipt verify` does. Repeatable.",
+)
+@click.option("--threshold", type=click.IntRange(0), metavar="N", help="How many distinct approvers must have signed.")
+@click.option("--quorum", type=click.IntRange(0), metavar="N", help="How many distinct witnesses must have signed.")
 @click.option("--jobs", type=click.IntRange(1, 256), metavar="N", help="Processes. Default: one for each core.")
 @click.option(
     "--only",
@@ -58,6 +68,9 @@ def check_cmd(  # noqa: PLR0917 - click calls it by name
     folders: tuple[str, ...],
     names: tuple[str, ...],
     pin_file: str | None,
+    keys: tuple[str, ...],
+    threshold: int | None,
+    quorum: int | None,
     jobs: int | None,
     only: tuple[str, ...],
     explain: bool,
@@ -84,19 +97,36 @@ def check_cmd(  # noqa: PLR0917 - click calls it by name
 
     wanted = check_names(names) if names else None
     pins = read_pin_file(pin_file) if pin_file is not None else None
+    asked = _demand(keys, threshold, quorum)
     found = find_members(folders)
     files = {"csv": csv_file, "parquet": parquet_file, "junit": junit_file, "sarif": sarif_file}
     reports = {kind: path for kind, path in files.items() if path is not None}
     _require_places(reports, found)
     single = len(folders) == 1 and found.members == [folders[0]]
     page = _Page(single=single, as_json=as_json, only=only, many=len(found.members) > _LISTED)
-    rows = _checked(found, (wanted, pins), jobs, page, whole=bool(reports))
+    rows = _checked(found, (wanted, pins, asked), jobs, page, whole=bool(reports))
     if single and rows[0].error is not None and not as_json and not reports:
         raise _Told(rows[0])
     status = worst(_exit(row) for row in rows)
     page.end(rows, found, explain=explain, told=_PINNED if pins is not None else _SELF_PINNED)
     _write(reports, [row for row in rows if not only or row.verdict in only], status, passes=bool(only))
     return status
+
+
+def _demand(keys: Sequence[str], threshold: int | None, quorum: int | None) -> Demand | None:
+    """Return whose signatures are asked for; None where nobody is named.
+
+    Raises:
+        Refused: ``E_USAGE``; a code of the keys.
+    """
+    if not keys:
+        if (threshold, quorum) != (None, None):
+            raise Refused("E_USAGE", "--threshold and --quorum: nobody is named", remedy="Name whom to trust: --key.")
+        return None
+    from troth.receipts.demands import demand
+    from troth.stores.keys import verifier_keys
+
+    return demand([key for word in keys for key in verifier_keys(word)], threshold, quorum)
 
 
 def _exit(row: Row) -> int:
@@ -123,7 +153,7 @@ class _Told(TrothError):
 
 def _checked(
     found: Found,
-    asked: tuple[Sequence[str] | None, ConsumerPins | None],
+    asked: tuple[Sequence[str] | None, ConsumerPins | None, Demand | None],
     jobs: int | None,
     page: _Page,
     *,
@@ -134,8 +164,8 @@ def _checked(
     from troth.stores.workers import cores
 
     readable = [member for member in found.members if member not in found.faults]
-    wanted, pins = asked
-    checked = iter(check_all(readable, wanted, jobs if jobs is not None else cores(), pins))
+    wanted, pins, demand = asked
+    checked = iter(check_all(readable, wanted, jobs if jobs is not None else cores(), pins, demand))
     rows: list[Row] = []
     # Lines that go to the terminal themselves would stand among the bar's.
     with nullcontext(_untold) if page.to_terminal else Countdown("checking", "folders") as progress:
@@ -171,6 +201,8 @@ class _Page:
             return
         if self._as_json:
             told: dict[str, Any] = dict(row.result) if row.result is not None else {"error": row.error}
+            if row.signers is not None:
+                told["signatures"] = row.signers
             emit(told if self._single else {"member": row.member, **told})
             return
         if self._single and row.error is not None:
@@ -180,7 +212,8 @@ class _Page:
         if len(self._lines) >= _LISTED:
             self._left_out += 1
         elif row.result is not None:
-            self._lines.append(f"{printable(row.member)}: {in_short(row.result)}")
+            signed = f"; {row.signed}" if row.signed else ""
+            self._lines.append(f"{printable(row.member)}: {in_short(row.result)}{signed}")
         else:
             error = row.error or {}
             told_error = f"{error['code']}: {error['message']}. {error.get('remedy') or ''}".strip()
@@ -240,6 +273,9 @@ def _asides(rows: Sequence[Row], found: Found) -> Iterator[str]:
         yield f"{found.links:,} links to folders were not followed"
     if found.again:
         yield f"{found.again:,} folders were named or met again and checked once"
+    unchecked = sum(row.signers is not None and not row.signers["checked"] for row in rows)
+    if unchecked:
+        yield f"{unchecked:,} receipts are signed, and it was not checked by whom: --key says whom to trust"
     copies = Counter(row.receipt_sha256 for row in rows if row.receipt_sha256 is not None)
     doubled = sum(count for count in copies.values() if count > 1)
     if doubled:

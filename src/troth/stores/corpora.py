@@ -14,6 +14,8 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from troth.core.errors import Place, Refused
+from troth.receipts.bundles import BUNDLE_FILE
+from troth.receipts.envelopes import ENVELOPE_FILE
 from troth.receipts.member import RECEIPT_FILE, STATEMENT_FILE
 from troth.receipts.policy import POLICY_FILES
 
@@ -24,8 +26,8 @@ CODES: Final[dict[str, str]] = {
 }
 """Codes of walking -> what they mean."""
 
-MARKS: Final = frozenset((RECEIPT_FILE, STATEMENT_FILE, *POLICY_FILES))
-"""Names that make a folder a member: the receipt, a Statement, a case or a policy."""
+MARKS: Final = frozenset((RECEIPT_FILE, ENVELOPE_FILE, BUNDLE_FILE, STATEMENT_FILE, *POLICY_FILES))
+"""Names that make a folder a member: the receipt, bare or signed, a Statement, a case or a policy."""
 
 WORKSPACE: Final = ".mentu"
 RUNS: Final = "runs"
