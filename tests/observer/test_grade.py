@@ -181,6 +181,20 @@ def test_what_the_isolation_report_says_is_so(ground: Ground, tmp_path: Path, mo
     assert said.rstrip().endswith("[] False")
 
 
+def test_a_server_on_the_loopback_interface_is_found_by_its_names(ground: Ground) -> None:
+    probe = (
+        "import socket\n"
+        "for name in ('localhost', '127.0.0.1', socket.gethostname()):\n"
+        "    with socket.create_server((name, 0)) as server:\n"
+        "        socket.create_connection((name, server.getsockname()[1]), 5).close()\n"
+        "try: socket.getaddrinfo('host.example', 80); raise SystemExit(1)\n"
+        "except OSError: pass\n"
+    )
+    ground.seal(("python3", "-c", probe))
+    made = ground.grade()
+    assert results(made) == {"c0": 0}, output(made)
+
+
 # --- protected paths and planted files ---
 
 

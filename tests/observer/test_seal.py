@@ -136,6 +136,19 @@ class TestSealing:
         assert made.seal["excludes_learnt"] == {"tests": ["__pycache__", "run-output"]}
         assert not (work / "outside").exists()
 
+    def test_what_the_commands_write_and_take_away_again_is_learnt(self, work: Path) -> None:
+        (work / "tests" / "kept").write_text("x")
+        (work / "tests" / "test_app.py").write_text(
+            TESTS + "import os, shutil, tempfile\nos.makedirs('tests/compiled/deep')\n"
+            "open('tests/compiled/deep/x', 'w').close()\nshutil.rmtree('tests/compiled')\n"
+            "open('tests/kept', 'w').write('x')\ntempfile.NamedTemporaryFile(dir='tests').close()\n"
+        )
+        made = make(work, HEAD + UNITTEST, mutants=0)
+        assert {"__pycache__", "compiled"} < set(entries(made)["tests"]["exclude"])
+        assert "kept" not in entries(made)["tests"]["exclude"]
+        assert any("itself writes to 'tests/kept'" in text for text in made.warnings)
+        assert any("never the same, such as 'tests/tmp" in text for text in made.warnings)
+
     def test_excludes_of_the_file_come_first_and_stay(self, work: Path) -> None:
         (work / "tests" / "golden").mkdir()
         (work / "tests" / "golden" / "x").write_text("1")

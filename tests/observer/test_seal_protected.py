@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 
 from troth.core.digests import EMPTY, sha256_hex, tree_digest
 from troth.observer.autoload import environment_entries, names_to_seal, sealed_entries
+from troth.observer.learning import Written, learn_excludes, not_freed, written_between
 from troth.observer.protected import Entry, changed, changed_entries, directory_digest, entries_of, unmet_entries
-from troth.observer.seal import learn_excludes
 from troth.receipts.checks import Guard
 
 A, B = sha256_hex(b"a"), sha256_hex(b"b")
@@ -106,7 +106,7 @@ def test_the_writer_and_the_reader_of_contracts_agree(
 def test_what_a_run_writes_becomes_an_excluded_segment() -> None:
     entry = Entry("tests", "directory", EMPTY)
     after = {**FILES, "tests/__pycache__/a.pyc": A, "tests/sub/__pycache__/b.pyc": B, "src/out": A}
-    learnt, left, touched = learn_excludes([entry], FILES, after)
+    learnt, left, touched = learn_excludes([entry], FILES, written_between(FILES, after))
     assert learnt[0].exclude == ("__pycache__",)
     assert (left, touched) == ([], [])
     assert not learnt[0].protects("tests/sub/__pycache__/b.pyc")
@@ -114,23 +114,41 @@ def test_what_a_run_writes_becomes_an_excluded_segment() -> None:
 
 def test_a_segment_that_stands_for_a_protected_file_is_never_taken() -> None:
     files = {"tests/data/real.json": A, "tests/sub/t.py": B}
-    learnt, left, _ = learn_excludes([Entry("tests", "directory", EMPTY)], files, {**files, "tests/sub/data/out": A})
+    entry = Entry("tests", "directory", EMPTY)
+    learnt, left, _ = learn_excludes([entry], files, written_between(files, {**files, "tests/sub/data/out": A}))
     assert learnt[0].exclude == ("out",)
     assert learnt[0].protects("tests/data/real.json")
-    learnt, left, _ = learn_excludes([Entry("tests", "directory", EMPTY)], files, {**files, "tests/sub/data/t.py": A})
+    learnt, left, _ = learn_excludes([entry], files, written_between(files, {**files, "tests/sub/data/t.py": A}))
     assert learnt[0].exclude == ()
     assert left == ["tests/sub/data/t.py"]
 
 
 def test_protected_files_that_a_run_changes_are_told() -> None:
-    _, _, touched = learn_excludes([Entry("tests", "directory", EMPTY)], FILES, {**FILES, "tests/a.py": B})
+    entry = Entry("tests", "directory", EMPTY)
+    _, _, touched = learn_excludes([entry], FILES, written_between(FILES, {**FILES, "tests/a.py": B}))
     assert touched == ["tests/a.py"]
+    _, _, touched = learn_excludes([entry], FILES, written_between(FILES, FILES, seen=["tests/a.py", "src"]))
+    assert touched == ["tests/a.py"]
+
+
+def test_what_is_gone_after_the_run_is_learnt_too_and_a_name_no_contract_can_hold_is_not() -> None:
+    entry = Entry("tests", "directory", EMPTY)
+    written = written_between(FILES, FILES, seen=["tests/made", "tests/made/x.py", "tests/\udcff"])
+    learnt, left, touched = learn_excludes([entry], FILES, written)
+    assert (learnt[0].exclude, left, touched) == (("made",), [], [])
+
+
+def test_names_that_are_another_each_time_are_found() -> None:
+    first, second = ({"tests/out", f"tests/tmp{number}", "log"} for number in range(2))
+    learnt, _, _ = learn_excludes([Entry("tests", "directory", EMPTY)], FILES, Written(made=frozenset(first)))
+    assert not_freed(learnt, first) == []
+    assert not_freed(learnt, second) == ["tests/tmp1"]
 
 
 @given(st.dictionaries(_NAMES, st.just(A), max_size=6), st.dictionaries(_NAMES, st.just(B), max_size=6), st.just("a"))
 def test_learning_frees_new_names_and_unprotects_no_old_one(old: dict[str, str], new: dict[str, str], top: str) -> None:
     entry = Entry(top, "directory", EMPTY)
-    learnt, left, _ = learn_excludes([entry], old, {**new, **old})
+    learnt, left, _ = learn_excludes([entry], old, written_between(old, {**new, **old}))
     for name in old:
         assert learnt[0].protects(name) == entry.protects(name)
     for name in set(new) - set(old) - {top}:

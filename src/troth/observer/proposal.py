@@ -14,8 +14,9 @@ from troth.observer.commands import Bench, CommandRun, run_command
 from troth.observer.contract_source import ContractSource, folder_name, parse_source
 from troth.observer.copies import WorkCopy, copy_workspace
 from troth.observer.detecting import Detected, Proposed
+from troth.observer.learning import files_and_links, learn_excludes, watched
 from troth.observer.mutants import Progress
-from troth.observer.seal import learn_excludes, named_entries, written_files
+from troth.observer.seal import named_entries
 from troth.observer.tools import elsewhere, named_folders, prefix_of, with_bases
 from troth.observer.tree import snapshot
 
@@ -101,14 +102,14 @@ def learn(source: ContractSource, workspace: Path, *, progress: Progress = lambd
     with bench.folder() as place:
         copy_workspace(workspace, tree, place / "base")
         copy = WorkCopy.of(place / "base", place / "work")
-        before = written_files(copy.place)
-        for index, command in enumerate(source.acceptance):
-            progress("running the acceptance commands", index, len(source.acceptance))
-            # Without the variables that keep caches away: what a plain run writes is what has to be learnt.
-            runs.append(run_command(bench, copy.place, command.argv, caches=False))
-        after = written_files(copy.place)
+        before = files_and_links(copy.place)
+        with watched(copy.place, before) as told:
+            for index, command in enumerate(source.acceptance):
+                progress("running the acceptance commands", index, len(source.acceptance))
+                # Without the variables that keep caches away: what a plain run writes is what has to be learnt.
+                runs.append(run_command(bench, copy.place, command.argv, caches=False))
     progress("running the acceptance commands", len(source.acceptance), len(source.acceptance))
-    learnt, left, touched = learn_excludes(entries, before, after)
+    learnt, left, touched = learn_excludes(entries, before, told.written)
     excludes = {
         new.path: tuple(name for name in new.exclude if name not in old.exclude)
         for new, old in zip(learnt, entries, strict=True)

@@ -27,6 +27,9 @@ HOME: Final = "/home/agent"
 CLAIMS: Final = "/run/troth/claims.jsonl"
 """Where an agent appends its claims (named in ``TROTH_CLAIMS``)."""
 
+HOSTNAME: Final = "sandbox"
+"""What the machine is called inside."""
+
 UID: Final = 1000
 """User and group id inside."""
 
@@ -204,13 +207,14 @@ def prepare(spec: SandboxSpec) -> None:
         encoding="utf-8",
     )
     (spec.private / "etc" / "group").write_text(f"root:x:0:\nagent:x:{UID}:\n", encoding="utf-8")
+    (spec.private / "etc" / "hosts").write_text(f"127.0.0.1 localhost {HOSTNAME}\n::1 localhost\n", encoding="utf-8")
 
 
 def _root_arguments(spec: SandboxSpec) -> list[str]:
     arguments = [
         "--unshare-user", "--uid", str(UID), "--gid", str(UID), "--disable-userns",
         "--unshare-pid", "--unshare-ipc", "--unshare-uts", "--unshare-cgroup-try",
-        "--hostname", "sandbox", "--cap-drop", "ALL", "--die-with-parent",
+        "--hostname", HOSTNAME, "--cap-drop", "ALL", "--die-with-parent",
     ]  # fmt: skip
     if not spec.network:
         arguments.append("--unshare-net")
@@ -261,6 +265,9 @@ def bwrap_argv(spec: SandboxSpec, argv: Sequence[str], *, extra: Sequence[str] =
     arguments = ["bwrap", *_root_arguments(spec)]
     arguments += ["--ro-bind", str(private / "etc" / "passwd"), "/etc/passwd"]
     arguments += ["--ro-bind", str(private / "etc" / "group"), "/etc/group"]
+    if not spec.network:
+        # Without it not even the loopback interface, which is there, could be found by its name.
+        arguments += ["--ro-bind", str(private / "etc" / "hosts"), "/etc/hosts"]
     arguments += ["--proc", "/proc", *_proc_arguments(), "--dev", "/dev"]
     arguments += ["--bind", str(private / "tmp"), "/tmp"]  # noqa: S108 - the sandbox's own private folder
     arguments += ["--bind", str(private / "home"), HOME]

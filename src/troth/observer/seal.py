@@ -36,6 +36,7 @@ from troth.observer.copies import (
     only_times_moved,
     put_back,
 )
+from troth.observer.learning import Written, files_and_links, learn_excludes, not_freed, watched
 from troth.observer.mutants import Adequacy, Baseline, Progress, measure, mutable_files
 from troth.observer.protected import Entry, unmet_entries
 from troth.observer.reference import materialise
@@ -127,71 +128,34 @@ def _forbidden_entries(source: ContractSource, tree: Snapshot, named: Sequence[E
     ]
 
 
-def _learnt(entry: Entry, before: Mapping[str, str], after: Mapping[str, str]) -> tuple[list[str], list[str]]:
-    """Return segments to exclude so that what a run made is unprotected, and made names no segment can free.
+@dataclass(frozen=True, slots=True)
+class _Tried:
+    """How the commands ended on the unchanged tree, and what they did to it meanwhile.
 
-    A segment that a protected name has already would unprotect that one too, so it is never taken.
+    ``times_set`` are the protected files of which the runs only set the times; ``rewritten`` those that they write and
+    put back.
     """
 
-    def below(name: str) -> list[str]:
-        return name[len(entry.path) + 1 :].split("/")
-
-    held = {segment for name in before if name != entry.path and entry.protects(name) for segment in below(name)}
-    taken: list[str] = []
-    left: list[str] = []
-    for name in sorted(set(after) - set(before)):
-        if name == entry.path or not entry.protects(name) or not set(taken).isdisjoint(below(name)):
-            continue
-        free = [segment for segment in below(name) if segment not in held]
-        if free:
-            taken.append(free[0])
-        else:
-            left.append(name)
-    return taken, left
-
-
-def learn_excludes(
-    entries: Sequence[Entry], before: Mapping[str, str], after: Mapping[str, str]
-) -> tuple[list[Entry], list[str], list[str]]:
-    """Add to each folder entry what the commands' own run wrote beneath it (done records §13.4).
-
-    Returns:
-        The entries; the names it could not free; the protected names that the run changed or removed.
-    """
-    result: list[Entry] = []
-    left: list[str] = []
-    for entry in entries:
-        if entry.kind == "file":
-            result.append(entry)
-            continue
-        taken, beyond = _learnt(entry, before, after)
-        result.append(replace(entry, exclude=(*entry.exclude, *sorted(set(taken) - set(entry.exclude)))))
-        left += beyond
-    touched = [
-        name
-        for name in sorted(before)
-        if before[name] != after.get(name) and any(entry.protects(name) for entry in entries)
-    ]
-    return result, sorted(set(left)), touched
-
-
-def written_files(copy: Path) -> dict[str, str]:
-    """Return the files and links of a copy after a run; links by their text."""
-    tree = snapshot(copy)
-    return {**tree.files, **{name: f"-> {text}" for name, text in tree.symlinks.items()}}
+    baselines: list[Baseline]
+    times_set: list[str]
+    rewritten: list[str]
+    written: Written
 
 
 def _baselines(
-    bench: Bench, copy: WorkCopy, commands: Sequence[Acceptance], entries: Sequence[Entry], progress: Progress
-) -> tuple[list[Baseline], list[str], list[str]]:
-    """Run every command as often as the unchanged tree is to be tried.
-
-    Returns:
-        How they ended; the protected files of which the runs only set the times; those that they write and put back.
-    """
+    bench: Bench,
+    copy: WorkCopy,
+    stood: Mapping[str, str],
+    commands: Sequence[Acceptance],
+    entries: Sequence[Entry],
+    *,
+    progress: Progress,
+) -> _Tried:
+    """Run every command as often as the unchanged tree is to be tried; ``stood`` are its files and links."""
     found: list[Baseline] = []
     times: set[str] = set()
-    written: set[str] = set()
+    seen: set[str] = set()
+    written = Written()
     total = len(commands) * BASELINE_RUNS
     for command in commands:
         runs: list[CommandRun] = []
@@ -200,33 +164,35 @@ def _baselines(
             before = marks_of_protected(copy.place, entries)
             # What an earlier run touched is looked at more closely in the next one.
             watch = FileWatch(copy.place, sorted(name for name in times if os.path.lexists(copy.place / name)))
-            runs.append(run_command(bench, copy.place, command.argv))
-            written |= watch.finish()
+            with watched(copy.place, stood, look=False) as told:
+                runs.append(run_command(bench, copy.place, command.argv))
+            seen |= watch.finish() | told.written.changed
+            written |= told.written
             after = marks_of_protected(copy.place, entries)
             moved = {name for name in before if before[name] != after.get(name)}
             times |= {name for name in moved if only_times_moved(before[name], after.get(name))}
             copy.restore()
         found.append(Baseline(command, tuple(runs)))
     progress("running the acceptance commands", total, total)
-    return found, sorted(times - written), sorted(times & written)
+    return _Tried(found, sorted(times - seen), sorted(times & seen), written)
 
 
-def _learning_run(bench: Bench, copy: WorkCopy, commands: Sequence[Acceptance]) -> dict[str, str]:
-    """Run every command once, in a plain environment, on one copy; return what stands there afterwards."""
-    for command in commands:
-        # Without the variables that keep caches away: what a plain run writes is what has to be learnt.
-        run = run_command(bench, copy.place, command.argv, caches=False)
-        if not run.started:
-            raise Refused(
-                "E_ACCEPTANCE_NOT_STARTED",
-                f"acceptance command {command.id!r} could not be started: "
-                + run.output.decode("utf-8", "backslashreplace").strip()[:300],
-                remedy="Name a program that the sandbox sees: below /usr, in the workspace, in the contract's tools or "
-                f"beside this Python{elsewhere(command.argv[0])}.",
-            )
-    after = written_files(copy.place)
+def _learning_run(bench: Bench, copy: WorkCopy, before: Mapping[str, str], commands: Sequence[Acceptance]) -> Written:
+    """Run every command once, in a plain environment, on one copy; return what they wrote there."""
+    with watched(copy.place, before) as told:
+        for command in commands:
+            # Without the variables that keep caches away: what a plain run writes is what has to be learnt.
+            run = run_command(bench, copy.place, command.argv, caches=False)
+            if not run.started:
+                raise Refused(
+                    "E_ACCEPTANCE_NOT_STARTED",
+                    f"acceptance command {command.id!r} could not be started: "
+                    + run.output.decode("utf-8", "backslashreplace").strip()[:300],
+                    remedy="Name a program that the sandbox sees: below /usr, in the workspace, in the contract's "
+                    f"tools or beside this Python{elsewhere(command.argv[0])}.",
+                )
     copy.restore()
-    return after
+    return told.written
 
 
 def _command_json(base: Baseline) -> dict[str, Any]:
@@ -245,19 +211,30 @@ def _command_json(base: Baseline) -> dict[str, Any]:
     }
 
 
-def _warnings(
-    baselines: Sequence[Baseline], adequacy: Adequacy, *, referenced: bool, left: Sequence[str], touched: Sequence[str]
+def _told_of_writing(
+    left: Sequence[str], touched: Sequence[str], restless: Sequence[str], *, missed: bool
 ) -> list[str]:
-    told: list[str] = []
-    told += [
-        f"an honest run itself writes to {name!r}, which is protected: it would be held against whoever runs the "
-        "tests; exclude it, or protect less"
+    held = "it would be held against whoever runs the tests"
+    told = [
+        f"an honest run itself writes to {name!r}, which is protected: {held}; exclude it, or protect less"
         for name in touched
     ]
     told += [
         f"an honest run creates {name!r}, and no segment of it can be excluded without unprotecting another file"
         for name in left
     ]
+    if restless:
+        told.append(
+            f"an honest run creates names that are never the same, such as {restless[0]!r}, which no exclude can free: "
+            f"{held}; protect less, or let it write elsewhere"
+        )
+    if missed:
+        told.append("what an honest run writes could not all be seen (see fs.inotify in sysctl)")
+    return told
+
+
+def _warnings(baselines: Sequence[Baseline], adequacy: Adequacy, *, referenced: bool) -> list[str]:
+    told: list[str] = []
     for base in baselines:
         run = base.runs[0]
         if not base.steady:
@@ -330,9 +307,10 @@ def seal(
                 put_back(base, start, entry.path)
         copy = WorkCopy.of(base, place / "work")
         pristine = snapshot(base)
-        before = written_files(base)
+        before = files_and_links(base)
         progress("learning what the commands write", 0, 1)
-        entries, left, touched = learn_excludes([*named, *own], before, _learning_run(bench, copy, source.acceptance))
+        plain = _learning_run(bench, copy, before, source.acceptance)
+        entries, left, touched = learn_excludes([*named, *own], before, plain)
         entries = [_with_caches(entry, tree.files) for entry in entries]
         entries = [
             replace(entry, sha256=directory_digest(entry.path, entry.exclude, tree.files))
@@ -345,7 +323,8 @@ def seal(
             runners = [(command.argv, recognise(command.argv)) for command in source.acceptance]
             names = names_to_seal(runners, tree.files, entries)
             entries += sealed_entries(names, tree.files, source.leave_open)
-        baselines, times_set, rewritten = _baselines(bench, copy, source.acceptance, entries, progress)
+        tried = _baselines(bench, copy, before, source.acceptance, entries, progress=progress)
+        baselines = tried.baselines
         adequacy = measure(
             bench,
             base,
@@ -362,8 +341,12 @@ def seal(
             progress=lambda done, total: progress("running mutants", done, total),
         )
     contract = record_bytes(_record(source, entries, adequacy))
-    touched = sorted({*touched, *rewritten})
-    warnings = _warnings(baselines, adequacy, referenced=reference is not None, left=left, touched=touched)
+    touched = sorted({*touched, *tried.rewritten})
+    restless = [name for name in not_freed(entries, tried.written.made) if name not in left]
+    warnings = [
+        *_told_of_writing(left, touched, restless, missed=plain.missed or tried.written.missed),
+        *_warnings(baselines, adequacy, referenced=reference is not None),
+    ]
     report = {
         "schema_version": SEAL_VERSION,
         "contract_sha256": sha256_hex(contract),
@@ -377,7 +360,7 @@ def seal(
             if set(entry.exclude) - set(item.exclude)
         },
         "sealed_absent": sorted(entry.path for entry in entries if entry.seals_absence),
-        "times_set": times_set,
+        "times_set": tried.times_set,
         "tools": [tool.as_json() for tool in tools],
         "limits": source.limits.as_json(),
         "commands": [_command_json(base) for base in baselines],
