@@ -25,15 +25,16 @@ from troth.airlock.evidence import (
     trust_of_run,
 )
 from troth.airlock.runs import PREFIX, Runs, RunState, put
-from troth.airlock.sealed import CONTRACT, SEAL, read_contract, read_seal
+from troth.airlock.sealed import CONTRACT, SEAL, read_contract, read_seal, read_signed
 from troth.airlock.stopping import load_table, table_bytes
 from troth.core.canonical import record_bytes
 from troth.core.digests import sha256_hex
-from troth.core.errors import Place, Refused
+from troth.core.errors import Place, Refused, TrothError
 from troth.core.ids import RandomHex, new_id, system_random
 from troth.core.instants import Clock, format_instant, system_clock
 from troth.ledger.operations import Candidate
 from troth.observer.protected import Entry, entries_of
+from troth.receipts.contract_signing import CONTRACT_ENVELOPE
 from troth.stores.durable import read_regular
 from troth.stores.requests import resolve
 
@@ -81,6 +82,8 @@ class RunOptions:
     redact: bool = False
     verifier_id: str | None = None
     table: str | None = None
+    contract_keys: tuple[str, ...] = ()
+    contract_threshold: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,6 +162,7 @@ class _Ready:
     commitment: str | None
     table: bytes | None
     tools: tuple[Path, ...]
+    signed: bytes | None
 
 
 def run_commitment(
@@ -270,6 +274,7 @@ def _prepare(
     from troth.observer.tree import snapshot
 
     data, record = read_contract(contract_file)
+    signed = _signed(contract_file, data, options_of(asked))
     seal = read_seal(contract_file)
     sealed_with = tools_of(json.loads(seal) if seal is not None else None)
     tools = tuple(tool.path for tool in sealed_with)
@@ -282,7 +287,17 @@ def _prepare(
     require_start(entries, start, bench.workspace.root)
     named = options_of(asked).table
     table = table_bytes(Path(named)) if named is not None else None
-    return _Ready(data, seal, entries, start, commitment, table, tools)
+    return _Ready(data, seal, entries, start, commitment, table, tools, signed)
+
+
+def _signed(contract_file: Path, data: bytes, options: RunOptions) -> bytes | None:
+    """Return the contract's envelope, where its signature is asked for; whatever it lacks then, it is refused."""
+    if not options.contract_keys:
+        return None
+    try:
+        return read_signed(contract_file, data, options.contract_keys, options.contract_threshold)[0]
+    except TrothError as fault:
+        raise Refused(fault.code, fault.message, remedy=fault.remedy, place=fault.place) from None
 
 
 def _would_be_admitted(bench: _Bench, asked: RunState, new: str | None) -> str | None:
@@ -334,6 +349,8 @@ def _begin(
     files = {CONTRACT: ready.contract} | ({SEAL: ready.seal} if ready.seal is not None else {})
     if ready.table is not None:
         files[TABLE] = ready.table
+    if ready.signed is not None:
+        files[CONTRACT_ENVELOPE] = ready.signed
     state = _create(bench, state, files)
     if instead_of is not None:
         bench.runs.abandon(instead_of, f"made anew as {state.id}")

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from troth.core.errors import Place, Refused
 from troth.stores.durable import read_regular
+
+if TYPE_CHECKING:
+    from troth.receipts.demands import Signers
 
 CONTRACT: Final = "contract.json"
 SEAL: Final = "seal.json"
@@ -32,6 +36,31 @@ def read_contract(path: Path) -> tuple[bytes, dict[str, Any]]:
             fault.code, f"the contract is malformed: {fault.message}", place=Place(file=str(path)),
             remedy="Seal it anew with: troth contract seal FILE.toml",
         ) from None  # fmt: skip
+
+
+def read_signed(beside: Path, contract: bytes, keys: Sequence[str], threshold: int | None) -> tuple[bytes, Signers]:
+    """Return the envelope beside a contract and who signed, once enough of the keys did.
+
+    Args:
+        beside: the contract's file.
+        contract: its bytes, as they are going to be used.
+        keys: public keys that are believed, as ``NAME+ID+BASE64``.
+        threshold: how many distinct approvers must have signed; by default one.
+
+    Raises:
+        TrothError: a code of the keys, of envelopes, or of done records §5.
+    """
+    from troth.core.notes import parse_verifier
+    from troth.receipts.contract_signing import CONTRACT_ENVELOPE, require_signed
+    from troth.receipts.demands import demand
+
+    path = beside.with_name(CONTRACT_ENVELOPE)
+    there = path.is_symlink() or path.exists()
+    data = read_regular(path, _CONTRACT_LIMIT, "E_ENVELOPE_MISSING", "the contract's envelope") if there else None
+    asked = demand([parse_verifier(key) for key in keys], threshold)
+    signers = require_signed(contract, data, asked)
+    assert data is not None
+    return data, signers
 
 
 def read_seal(beside: Path) -> bytes | None:

@@ -13,6 +13,7 @@ COMMANDS: Final[Table] = {
     "propose": ("troth.cli.contract_propose", "Propose a contract from the project's own files."),
     "seal": ("troth.cli.contract_seal", "Seal a contract file over a workspace."),
     "check": ("troth.cli.contract_check", "Check a sealed contract against a workspace."),
+    "sign": ("troth.cli.contract_sign", "Sign a sealed contract, so that a run can ask for it."),
     "show": ("troth.cli.contract_check", "Show a sealed contract and what its mutants told."),
     "diff": ("troth.cli.contract_diff", "Tell what differs between two sealed contracts."),
 }

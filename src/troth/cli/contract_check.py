@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -11,6 +12,9 @@ from troth.cli.answer import coloured, emit_json, note, printable, say
 from troth.cli.contract_common import LIMIT, read_sealed, seal_beside, workspace_above
 from troth.core.errors import Refused
 from troth.core.words import command_line
+
+if TYPE_CHECKING:
+    from troth.receipts.demands import Signers
 
 
 def _statement_fault(path: Path, data: bytes) -> str | None:
@@ -31,20 +35,40 @@ def _statement_fault(path: Path, data: bytes) -> str | None:
     return None
 
 
+def _signers(path: Path, data: bytes, keys: Sequence[str], threshold: int | None) -> Signers | None:
+    """Return who signed a contract, where somebody is asked for."""
+    from troth.airlock.sealed import read_signed
+    from troth.stores.keys import verifier_keys
+
+    if not keys:
+        if threshold is not None:
+            raise Refused("E_USAGE", "--threshold: nobody is named", remedy="Name whom to trust: --key.")
+        return None
+    return read_signed(path, data, [str(key) for word in keys for key in verifier_keys(word)], threshold)[1]
+
+
 @click.command("check", epilog="Example: troth contract check .mentu/contracts/empty-cart --run")
 @click.argument("where", type=click.Path(path_type=Path), metavar="DIR|FILE")
 @click.option(
     "--workspace", type=click.Path(path_type=Path), help="The folder to look at; default: found upward from here."
 )
+@click.option(
+    "--key", "keys", multiple=True, metavar="KEY", help="Ask for signatures, and whom to believe. Repeatable."
+)
+@click.option("--threshold", type=click.IntRange(0), metavar="N", help="How many distinct approvers must have signed.")
 @click.option("--run", "run", is_flag=True, help="Run each command once, on a copy, and tell how it ends.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object on stdout.")
-def check_cmd(where: Path, workspace: Path | None, run: bool, as_json: bool) -> int:
+def check_cmd(  # noqa: PLR0917 - click calls it by name
+    where: Path, workspace: Path | None, keys: tuple[str, ...], threshold: int | None, run: bool, as_json: bool
+) -> int:
     """Check a sealed contract: its record, its Statement, and whether the workspace has what it protects.
 
     Also told: commands that would not start in the sandbox here, and what the project's files say decides the tests and
     the contract leaves unprotected. Exits with 0 when everything holds, 1 when a protected path differs, the Statement
     is invalid, or with --run a command cannot be run to its end; 2 when the record is malformed, or the tools
-    outside of the workspace are no longer those it was sealed with.
+    outside of the workspace are no longer those it was sealed with. With --key, a contract that is not signed as asked
+    is not looked at: 1 where a signature does not fit or is about another contract, 3 where too few that are trusted
+    signed, 2 where nobody did.
     """
     from troth.core.digests import sha256_hex
     from troth.observer.contract_source import RunLimits
@@ -53,9 +77,11 @@ def check_cmd(where: Path, workspace: Path | None, run: bool, as_json: bool) -> 
     from troth.observer.ready import require_observer
     from troth.observer.tools import elsewhere, require_tools, tools_of
     from troth.observer.tree import snapshot
+    from troth.receipts.demands import role_of
     from troth.stores.workspace import here
 
     path, data, record = read_sealed(where)
+    signers = _signers(path, data, keys, threshold)
     root = (workspace or workspace_above(here()) or here()).resolve()
     tree = snapshot(root)
     entries = entries_of(record)
@@ -80,12 +106,15 @@ def check_cmd(where: Path, workspace: Path | None, run: bool, as_json: bool) -> 
                 "holds": holds,
                 "changed": changed,
                 "statement": fault or "valid",
+                "signatures": signers.as_json() if signers is not None else None,
                 "not_here": absent,
                 "unprotected": [{"path": item.what, "why": item.why} for item in left_open],
                 "ran": ran,
             }
         )
         return 0 if holds else 1
+    for one in signers.verified if signers is not None else ():
+        say(f"{coloured('signed', 'green')}  by {printable(one.name)} as {role_of(one)}")
     for name in changed:
         say(f"{coloured('changed', 'red')}  {printable(name)}")
     if fault is not None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -37,6 +38,19 @@ def _contract_file(named: Path) -> Path:
 @click.option("--new", "new", metavar="TEXT", help="Record the observation TEXT and commit to it first.")
 @click.option(
     "--contract", "contract", type=click.Path(path_type=Path), help="A sealed contract: contract.json or its folder."
+)
+@click.option(
+    "--contract-key",
+    "contract_keys",
+    multiple=True,
+    metavar="KEY",
+    help="Take no contract that this key did not sign (see `troth contract sign`). Repeatable.",
+)
+@click.option(
+    "--contract-threshold",
+    type=click.IntRange(1),
+    metavar="N",
+    help="How many of them must have signed. Default: one.",
 )
 @click.option("--as", "--actor", "actor", metavar="ACTOR", help="Who claims and submits (agent:NAME).")
 @click.option("--store", "--ledger", "store", metavar="PATH", help="Another workspace folder.")
@@ -128,6 +142,8 @@ def run_cmd(  # noqa: PLR0917 - click calls it by name
     commitment, agent = _split(words, new)
     if contract is None:
         raise Refused("E_USAGE", "a run needs --contract", remedy="Seal one with: troth contract seal FILE.toml")
+    if options["contract_threshold"] is not None and not options["contract_keys"]:
+        raise Refused("E_USAGE", "--contract-threshold: nobody is named", remedy="Name whom to trust: --contract-key.")
     outcome = run_commitment(
         workspace,
         ledger,
@@ -152,12 +168,21 @@ def run_cmd(  # noqa: PLR0917 - click calls it by name
             redact=options["redact"],
             verifier_id=options["verifier"],
             table=str(options["table"]) if options["table"] else None,
+            contract_keys=_public(options["contract_keys"]),
+            contract_threshold=options["contract_threshold"],
         ),
         show=show,
         tell=tell,
         warn=warn,
     )
     return _answer(outcome, as_json)
+
+
+def _public(words: Sequence[str]) -> tuple[str, ...]:
+    """Return the public keys that words stand for, as text: a run that is taken up again asks for the same."""
+    from troth.stores.keys import verifier_keys
+
+    return tuple(str(key) for word in words for key in verifier_keys(word))
 
 
 def _absolute(source: str) -> str:
