@@ -349,6 +349,16 @@ def test_links_and_files_in_the_place_of_tests_are_replaced(ground: Ground, spoi
     assert results(ground.grade()) == {"c0": 1}
 
 
+def test_a_link_below_what_is_protected_that_is_as_it_was_is_not_told_as_put_back(ground: Ground) -> None:
+    (ground.final / "tests" / "alias").symlink_to("test_app.py")
+    ground.seal(UNITTEST)
+    assert ground.grade().report["put_back"] == []
+    (ground.final / "tests" / "alias").unlink()
+    assert ground.grade().report["put_back"] == ["tests/alias"]
+    (ground.final / "tests" / "alias").symlink_to("../app.py")
+    assert ground.grade().report["put_back"] == ["tests/alias"]
+
+
 def test_links_never_lead_a_reset_out_of_the_copy(ground: Ground, tmp_path: Path) -> None:
     """A protected name beneath a link of the agent's must not be put back, or removed, at the link's end."""
     outside = tmp_path / "outside"
