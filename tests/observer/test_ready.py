@@ -66,7 +66,26 @@ def test_another_system_gets_one_sentence_and_the_way_out(system: str) -> None:
         (
             replace(GOOD, sandbox=DENIED, together=None, knobs={"kernel/apparmor_restrict_unprivileged_userns": "1"}),
             "user-namespaces",
-            "sudo sysctl -w kernel.apparmor_restrict_unprivileged_userns=0",
+            "sudo sysctl -w kernel.apparmor_restrict_unprivileged_userns=0   (for bubblewrap alone: write "
+            "'abi <abi/4.0>, profile bwrap /usr/bin/bwrap flags=(unconfined) { userns, }' to /etc/apparmor.d/bwrap, "
+            "and sudo systemctl reload apparmor)",
+        ),
+        (
+            replace(GOOD, sandbox=DENIED, together=None, in_container=True, filtered=True),
+            "user-namespaces",
+            f"The container's filter of system calls is in the way: start it with {ready.CONTAINER_OPTIONS}, "
+            f"or with all rights: {ready.CONTAINER_COMMAND}",
+        ),
+        (
+            replace(GOOD, sandbox=Probe(1, "bwrap: setting up uid map: Permission denied"), together=None),
+            "user-namespaces",
+            "This user's numbers cannot be mapped (see /proc/self/uid_map): work as a user of the machine, "
+            f"or in a container with more rights: {ready.CONTAINER_COMMAND}",
+        ),
+        (
+            replace(GOOD, tracer=Probe(1, "no"), together=None, knobs={"kernel/yama/ptrace_scope": "2"}),
+            "ptrace",
+            "sudo sysctl -w kernel.yama.ptrace_scope=1",
         ),
         (
             replace(GOOD, sandbox=DENIED, together=None, in_container=True),

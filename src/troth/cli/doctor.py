@@ -32,8 +32,11 @@ def _version(path: str, argument: str) -> str | None:
 
 def examine() -> dict[str, Any]:
     """Return everything the doctor knows, as the object that ``--json`` prints."""
+    from troth.cli.contract_common import workspace_above
+    from troth.observer import room
     from troth.observer.ready import observer_ready
     from troth.stores import gitfiles
+    from troth.stores.workspace import here
 
     programs: dict[str, Any] = {}
     for name, argument, _ in _PROGRAMS:
@@ -47,6 +50,7 @@ def examine() -> dict[str, Any]:
         "platform": f"{platform.system()} {platform.release()} {platform.machine()}",
         "programs": programs,
         "missing": missing,
+        "tight": [entry.as_json() for entry in room.tight(room.gather(workspace_above(here())))],
         "merge_driver": gitfiles.driver_here(),
     }
 
@@ -72,6 +76,9 @@ def doctor_cmd(as_json: bool) -> int:
         say("Merging ledgers with git: " + coloured("not known to this clone", "yellow"))
         say(f"    {found['merge_driver']['remedy']}")
     say("Ledger and receipt checking: " + coloured("ready", "green"))
+    for entry in found["tight"]:
+        say(coloured("Tight: ", "yellow") + printable(entry["what"]))
+        say(f"    {printable(entry['remedy'])}")
     if found["ok"]:
         say("Observing and grading: " + coloured("ready", "green"))
         return status

@@ -42,6 +42,15 @@ KNOBS: Final = (
 
 CONTAINER_COMMAND: Final = 'docker run --rm -it --privileged -v "$PWD":"$PWD" -w "$PWD" debian:stable bash'
 
+CONTAINER_OPTIONS: Final = (
+    "--cap-add SYS_PTRACE --security-opt seccomp=unconfined --security-opt apparmor=unconfined "
+    "--security-opt systempaths=unconfined"
+)
+"""What a container of Docker's or Podman's needs beyond its defaults for a sandbox and a tracer in it."""
+
+APPARMOR_PROFILE: Final = "abi <abi/4.0>, profile bwrap /usr/bin/bwrap flags=(unconfined) { userns, }"
+"""What lets bubblewrap alone make user namespaces where AppArmor keeps them from programs without a profile."""
+
 _PROBE_SECONDS: Final = 20
 
 
@@ -84,6 +93,7 @@ class Facts:
         together: both around each other, ``None`` unless each works alone.
         knobs: kernel setting -> value, for those that exist.
         in_container: whether this looks like the inside of a container.
+        filtered: whether a filter of system calls (seccomp) lies over this process.
         is_root: whether commands need no ``sudo`` here.
     """
 
@@ -94,6 +104,7 @@ class Facts:
     together: Probe | None = None
     knobs: Mapping[str, str] = field(default_factory=dict)
     in_container: bool = False
+    filtered: bool = False
     is_root: bool = False
 
     def as_root(self, command: str) -> str:
@@ -143,8 +154,17 @@ def gather() -> Facts:
         together=_probe(both) if both else None,
         knobs=knobs,
         in_container=any(Path(mark).exists() for mark in ("/.dockerenv", "/run/.containerenv")),
+        filtered=_filtered(),
         is_root=os.geteuid() == 0,
     )
+
+
+def _filtered() -> bool:
+    try:
+        words = Path("/proc/self/status").read_text("ascii", "replace").split()
+    except OSError:
+        return False
+    return "Seccomp:" in words[:-1] and words[words.index("Seccomp:") + 1] == "2"
 
 
 def diagnose(facts: Facts) -> list[Missing]:
@@ -188,6 +208,11 @@ def _first_line(probe: Probe) -> str:
 
 
 def _by_surroundings(facts: Facts) -> str:
+    if facts.in_container and facts.filtered:
+        return (
+            f"The container's filter of system calls is in the way: start it with {CONTAINER_OPTIONS}, "
+            f"or with all rights: {CONTAINER_COMMAND}"
+        )
     if facts.in_container:
         return f"Start the container with more rights: {CONTAINER_COMMAND}"
     return "Run troth outside whatever confines this shell (a seccomp filter, AppArmor, SELinux)."
@@ -207,7 +232,15 @@ def _sandbox_fault(facts: Facts, probe: Probe) -> Missing:
     elif facts.knobs.get("kernel/unprivileged_userns_clone") == "0":
         remedy = facts.as_root("sysctl -w kernel.unprivileged_userns_clone=1")
     elif facts.knobs.get("kernel/apparmor_restrict_unprivileged_userns") == "1":
-        remedy = facts.as_root("sysctl -w kernel.apparmor_restrict_unprivileged_userns=0")
+        remedy = (
+            f"{facts.as_root('sysctl -w kernel.apparmor_restrict_unprivileged_userns=0')}   (for bubblewrap alone: "
+            f"write {APPARMOR_PROFILE!r} to /etc/apparmor.d/bwrap, and {facts.as_root('systemctl reload apparmor')})"
+        )
+    elif "uid map" in probe.said:
+        remedy = (
+            "This user's numbers cannot be mapped (see /proc/self/uid_map): work as a user of the machine, "
+            f"or in a container with more rights: {CONTAINER_COMMAND}"
+        )
     return Missing("user-namespaces", f"A sandbox does not start (user namespaces): {said}", remedy)
 
 
@@ -225,6 +258,8 @@ def _tracer_fault(facts: Facts, probe: Probe) -> Missing:
             "kernel.yama.ptrace_scope is 3, which forbids tracing until the next start: "
             "take it out of /etc/sysctl.d and restart the machine"
         )
+    elif facts.knobs.get("kernel/yama/ptrace_scope") == "2" and not facts.is_root:
+        remedy = facts.as_root("sysctl -w kernel.yama.ptrace_scope=1")
     return Missing("ptrace", f"Tracing does not work (ptrace): {said}", remedy)
 
 
