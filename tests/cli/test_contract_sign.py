@@ -53,6 +53,16 @@ def test_a_signed_contract_is_told_and_an_exchanged_one_is_refused(project: Proj
     envelope.write_bytes(b"{")
     assert check("--key", keys[OWNER]) == (2, "E_ENVELOPE_MALFORMED")
     envelope.write_bytes(whole)
+    # The seal names tools and limits: one that was changed is as bad as another contract.
+    seal = project.contract / "seal.json"
+    sealed = seal.read_bytes()
+    seal.write_text(json.dumps({**json.loads(sealed), "tools": []}))
+    assert check("--key", keys[OWNER]) == (1, "E_ENVELOPE_OTHER")
+    seal.write_bytes(sealed)
+    assert check("--key", keys[OWNER]) == (0, None)
+    (project.contract / "seal.dsse.json").rename(project.contract / "away")
+    assert check("--key", keys[OWNER]) == (2, "E_ENVELOPE_MISSING")
+    (project.contract / "away").rename(project.contract / "seal.dsse.json")
     reformat(project.contract / "contract.json")
     assert check("--key", keys[OWNER]) == (1, "statement_subject_unbound")
     # Nor is a Statement signed that is not about the contract beside it.

@@ -34,7 +34,6 @@ from troth.core.ids import RandomHex, new_id, system_random
 from troth.core.instants import Clock, format_instant, system_clock
 from troth.ledger.operations import Candidate
 from troth.observer.protected import Entry, entries_of
-from troth.receipts.contract_signing import CONTRACT_ENVELOPE
 from troth.stores.durable import read_regular
 from troth.stores.requests import resolve
 
@@ -162,7 +161,7 @@ class _Ready:
     commitment: str | None
     table: bytes | None
     tools: tuple[Path, ...]
-    signed: bytes | None
+    signed: Mapping[str, bytes]
 
 
 def run_commitment(
@@ -274,8 +273,8 @@ def _prepare(
     from troth.observer.tree import snapshot
 
     data, record = read_contract(contract_file)
-    signed = _signed(contract_file, data, options_of(asked))
     seal = read_seal(contract_file)
+    signed = _signed(contract_file, data, seal, options_of(asked))
     sealed_with = tools_of(json.loads(seal) if seal is not None else None)
     tools = tuple(tool.path for tool in sealed_with)
     check_request(_request(bench, asked, tools))
@@ -290,12 +289,12 @@ def _prepare(
     return _Ready(data, seal, entries, start, commitment, table, tools, signed)
 
 
-def _signed(contract_file: Path, data: bytes, options: RunOptions) -> bytes | None:
-    """Return the contract's envelope, where its signature is asked for; whatever it lacks then, it is refused."""
+def _signed(contract_file: Path, data: bytes, seal: bytes | None, options: RunOptions) -> Mapping[str, bytes]:
+    """Return the contract's envelopes, where signatures are asked for; whatever they lack then, it is refused."""
     if not options.contract_keys:
-        return None
+        return {}
     try:
-        return read_signed(contract_file, data, options.contract_keys, options.contract_threshold)[0]
+        return read_signed(contract_file, data, seal, options.contract_keys, options.contract_threshold)[0]
     except TrothError as fault:
         raise Refused(fault.code, fault.message, remedy=fault.remedy, place=fault.place) from None
 
@@ -349,8 +348,7 @@ def _begin(
     files = {CONTRACT: ready.contract} | ({SEAL: ready.seal} if ready.seal is not None else {})
     if ready.table is not None:
         files[TABLE] = ready.table
-    if ready.signed is not None:
-        files[CONTRACT_ENVELOPE] = ready.signed
+    files |= ready.signed
     state = _create(bench, state, files)
     if instead_of is not None:
         bench.runs.abandon(instead_of, f"made anew as {state.id}")

@@ -38,12 +38,15 @@ def read_contract(path: Path) -> tuple[bytes, dict[str, Any]]:
         ) from None  # fmt: skip
 
 
-def read_signed(beside: Path, contract: bytes, keys: Sequence[str], threshold: int | None) -> tuple[bytes, Signers]:
-    """Return the envelope beside a contract and who signed, once enough of the keys did.
+def read_signed(
+    beside: Path, contract: bytes, seal: bytes | None, keys: Sequence[str], threshold: int | None
+) -> tuple[dict[str, bytes], Signers]:
+    """Return the envelopes beside a contract by their names, and who signed, once enough of the keys did.
 
     Args:
         beside: the contract's file.
         contract: its bytes, as they are going to be used.
+        seal: the bytes of the report of sealing, as they are going to be used.
         keys: public keys that are believed, as ``NAME+ID+BASE64``.
         threshold: how many distinct approvers must have signed; by default one.
 
@@ -51,16 +54,16 @@ def read_signed(beside: Path, contract: bytes, keys: Sequence[str], threshold: i
         TrothError: a code of the keys, of envelopes, or of done records §5.
     """
     from troth.core.notes import parse_verifier
-    from troth.receipts.contract_signing import CONTRACT_ENVELOPE, require_signed
+    from troth.receipts.contract_signing import CONTRACT_ENVELOPE, SEAL_ENVELOPE, require_signed
     from troth.receipts.demands import demand
 
-    path = beside.with_name(CONTRACT_ENVELOPE)
-    there = path.is_symlink() or path.exists()
-    data = read_regular(path, _CONTRACT_LIMIT, "E_ENVELOPE_MISSING", "the contract's envelope") if there else None
+    held: dict[str, bytes] = {}
+    for name in (CONTRACT_ENVELOPE, *([SEAL_ENVELOPE] if seal is not None else [])):
+        path = beside.with_name(name)
+        if path.is_symlink() or path.exists():
+            held[name] = read_regular(path, _CONTRACT_LIMIT, "E_ENVELOPE_MISSING", "the contract's envelope")
     asked = demand([parse_verifier(key) for key in keys], threshold)
-    signers = require_signed(contract, data, asked)
-    assert data is not None
-    return data, signers
+    return held, require_signed(contract, held.get(CONTRACT_ENVELOPE), asked, seal, held.get(SEAL_ENVELOPE))
 
 
 def read_seal(beside: Path) -> bytes | None:

@@ -37,14 +37,15 @@ def _statement_fault(path: Path, data: bytes) -> str | None:
 
 def _signers(path: Path, data: bytes, keys: Sequence[str], threshold: int | None) -> Signers | None:
     """Return who signed a contract, where somebody is asked for."""
-    from troth.airlock.sealed import read_signed
+    from troth.airlock.sealed import read_seal, read_signed
     from troth.stores.keys import verifier_keys
 
     if not keys:
         if threshold is not None:
             raise Refused("E_USAGE", "--threshold: nobody is named", remedy="Name whom to trust: --key.")
         return None
-    return read_signed(path, data, [str(key) for word in keys for key in verifier_keys(word)], threshold)[1]
+    trusted = [str(key) for word in keys for key in verifier_keys(word)]
+    return read_signed(path, data, read_seal(path), trusted, threshold)[1]
 
 
 @click.command("check", epilog="Example: troth contract check .mentu/contracts/empty-cart --run")

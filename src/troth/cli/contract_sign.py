@@ -11,6 +11,12 @@ from troth.cli.contract_common import LIMIT, read_sealed
 from troth.cli.options import json_option
 
 
+def _present(path: Path) -> bytes | None:
+    from troth.stores.durable import read_regular
+
+    return read_regular(path, LIMIT, "E_ENVELOPE_MISSING", "the envelope") if path.exists() else None
+
+
 @click.command(
     "sign",
     epilog="Exit codes: 0 signed, 1 the Statement is invalid, 2 refused. "
@@ -27,12 +33,13 @@ from troth.cli.options import json_option
 )
 @json_option
 def sign_cmd(where: Path, names: tuple[str, ...], as_json: bool) -> int:
-    """Sign a sealed contract: a DSSE envelope, statement.dsse.json, beside it.
+    """Sign a sealed contract: DSSE envelopes of its Statement (statement.dsse.json) and of its seal (seal.dsse.json).
 
     A run that is given `--contract-key` takes no contract that is not signed so.
     """
+    from troth.airlock.sealed import read_seal
     from troth.core.digests import sha256_hex
-    from troth.receipts.contract_signing import CONTRACT_ENVELOPE, sign_contract
+    from troth.receipts.contract_signing import CONTRACT_ENVELOPE, SEAL_ENVELOPE, sign_contract, sign_seal
     from troth.receipts.demands import keyid_of, role_of
     from troth.receipts.member import STATEMENT_FILE
     from troth.stores.durable import os_fault, read_regular, replace_whole
@@ -40,14 +47,18 @@ def sign_cmd(where: Path, names: tuple[str, ...], as_json: bool) -> int:
 
     path, contract, _ = read_sealed(where)
     statement = read_regular(path.with_name(STATEMENT_FILE), LIMIT, "E_STATEMENT", "the Statement")
-    target = path.with_name(CONTRACT_ENVELOPE)
-    present = read_regular(target, LIMIT, "E_ENVELOPE_MISSING", "the envelope") if target.exists() else None
+    seal = read_seal(path)
+    target, beside = path.with_name(CONTRACT_ENVELOPE), path.with_name(SEAL_ENVELOPE)
     signers = [load_signer(name) for name in names]
-    envelope = sign_contract(contract, statement, signers, present)
-    try:
-        replace_whole(target, envelope.encode())
-    except OSError as fault:
-        raise os_fault("E_UNREADABLE", fault, target, "the envelope cannot be written") from None
+    envelope = sign_contract(contract, statement, signers, _present(target))
+    written = {target: envelope.encode()}
+    if seal is not None:
+        written[beside] = sign_seal(seal, signers, _present(beside)).encode()
+    for where_to, data in written.items():
+        try:
+            replace_whole(where_to, data)
+        except OSError as fault:
+            raise os_fault("E_UNREADABLE", fault, where_to, "the envelope cannot be written") from None
     made = [{"keyid": keyid_of(one.verifier), "role": role_of(one.verifier)} for one in signers]
     count = len(envelope.signatures)
     if as_json:

@@ -10,8 +10,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
+from troth.core.digests import sha256_hex
 from troth.core.errors import DoesNotHold, Place, Refused
 from troth.core.notes import Signer
+from troth.core.strictjson import JsonFault, Limits, loads
 from troth.receipts.demands import Demand, Signers
 from troth.receipts.envelopes import Envelope, opened, parse_envelope, signed
 from troth.receipts.kinds import Broken
@@ -24,11 +26,20 @@ CONTRACT_ENVELOPE: Final = "statement.dsse.json"
 """Where the envelope of a contract's Statement lies, beside the contract."""
 
 
-def _parsed(data: bytes) -> Envelope:
+SEAL_ENVELOPE: Final = "seal.dsse.json"
+"""Where the envelope of the report of sealing lies: it names tools and limits, which decide how commands are run."""
+
+_SEAL: Final = Limits(max_bytes=1 << 24, max_depth=64, refuse_overflow=False)
+
+SEAL_TYPE: Final = "application/vnd.troth.seal+json"
+"""What the payload of that envelope is; it is no Statement."""
+
+
+def _parsed(data: bytes, file: str) -> Envelope:
     try:
         return parse_envelope(data)
     except Refused as fault:
-        place = Place(file=CONTRACT_ENVELOPE)
+        place = Place(file=file)
         raise Refused(fault.code, fault.message, remedy=fault.remedy, place=place) from None
 
 
@@ -42,6 +53,15 @@ def _require_valid(member: Member) -> None:
             remedy="Seal the contract anew, or put the one back that was signed.",
             place=Place(file=STATEMENT_FILE),
         ) from None
+
+
+def _other(file: str, of: str) -> DoesNotHold:
+    return DoesNotHold(
+        "E_ENVELOPE_OTHER",
+        f"{file} holds something else than {of}",
+        remedy="If it is of an earlier sealing, remove it and sign anew; else put the signed one back.",
+        place=Place(file=file),
+    )
 
 
 def sign_contract(contract: bytes, statement: bytes, signers: Sequence[Signer], present: bytes | None) -> Envelope:
@@ -58,23 +78,41 @@ def sign_contract(contract: bytes, statement: bytes, signers: Sequence[Signer], 
         DoesNotHold: the Statement is invalid: its code; ``E_ENVELOPE_OTHER``: the envelope there holds another one.
     """
     _require_valid(MappingMember({FILES["contract"]: contract, STATEMENT_FILE: statement}))
-    before = _parsed(present) if present is not None else None
+    before = _parsed(present, CONTRACT_ENVELOPE) if present is not None else None
     if before is not None and before.payload != statement:
-        raise DoesNotHold(
-            "E_ENVELOPE_OTHER",
-            f"{CONTRACT_ENVELOPE} holds another Statement than {STATEMENT_FILE}",
-            remedy="Remove it, if it is of an earlier sealing, and sign anew.",
-            place=Place(file=CONTRACT_ENVELOPE),
-        )
+        raise _other(CONTRACT_ENVELOPE, STATEMENT_FILE)
     return signed(statement, signers, present=before.signatures if before is not None else ())
 
 
-def require_signed(contract: bytes, envelope: bytes | None, asked: Demand) -> Signers:
+def sign_seal(seal: bytes, signers: Sequence[Signer], present: bytes | None) -> Envelope:
+    """Return the report of sealing in an envelope, as :func:`sign_contract` does the Statement.
+
+    Raises:
+        Refused: ``E_ENVELOPE_MALFORMED``.
+        DoesNotHold: ``E_ENVELOPE_OTHER``.
+    """
+    before = _parsed(present, SEAL_ENVELOPE) if present is not None else None
+    if before is not None and before.payload != seal:
+        raise _other(SEAL_ENVELOPE, "seal.json")
+    kept = before.signatures if before is not None else ()
+    return signed(seal, signers, payload_type=SEAL_TYPE, present=kept)
+
+
+def require_signed(
+    contract: bytes,
+    envelope: bytes | None,
+    asked: Demand,
+    seal: bytes | None = None,
+    seal_envelope: bytes | None = None,
+) -> Signers:
     """Return who signed a contract, once enough of those whom the reader believes did.
 
     Args:
         contract: the bytes of ``contract.json``, as they are going to be used.
         envelope: the bytes of the envelope, None where there is none.
+        seal: the bytes of the report of sealing, where one is going to be used; it must be signed as well, and be
+            about this contract.
+        seal_envelope: the bytes of its envelope.
         asked: whom the reader believes and how many of them must have signed.
 
     Raises:
@@ -83,13 +121,26 @@ def require_signed(contract: bytes, envelope: bytes | None, asked: Demand) -> Si
             code of §5.
         NotEstablished: ``E_ENVELOPE_UNVERIFIED``, ``E_ENVELOPE_THRESHOLD``.
     """
-    if envelope is None:
+    payload, signers = opened(_there(envelope, CONTRACT_ENVELOPE), asked)
+    _require_valid(MappingMember({FILES["contract"]: contract, STATEMENT_FILE: payload}))
+    if seal is not None:
+        payload, _ = opened(_there(seal_envelope, SEAL_ENVELOPE), asked, SEAL_TYPE)
+        try:
+            report = loads(seal, _SEAL)
+        except JsonFault:
+            report = None
+        about = report.get("contract_sha256") if isinstance(report, dict) else None
+        if payload != seal or about != sha256_hex(contract):
+            raise _other(SEAL_ENVELOPE, "the seal.json of this contract")
+    return signers
+
+
+def _there(data: bytes | None, file: str) -> Envelope:
+    if data is None:
         raise Refused(
             "E_ENVELOPE_MISSING",
-            f"there is no {CONTRACT_ENVELOPE} beside the contract",
+            f"there is no {file} beside the contract",
             remedy="Nobody signed it: troth contract sign DIR --key NAME",
-            place=Place(file=CONTRACT_ENVELOPE),
+            place=Place(file=file),
         )
-    payload, signers = opened(_parsed(envelope), asked)
-    _require_valid(MappingMember({FILES["contract"]: contract, STATEMENT_FILE: payload}))
-    return signers
+    return _parsed(data, file)
