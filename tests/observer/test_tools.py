@@ -233,6 +233,10 @@ def test_a_runner_beside_the_workspace_seals_runs_and_grades(place: Path) -> Non
     assert seal["tools"] == [tool.as_json() for tool in read_tools([place / "env"])]
     assert seal["commands"][0]["exits"] == [0, 0]
     assert troth("contract", "check", contract, "--run", cwd=work).exit == 0
+    assert (
+        f"tools       {place}/env: 1 file, digest {seal['tools'][0]['sha256']}"
+        in troth("contract", "show", contract, cwd=work).out
+    )
     words = ["--new", "x", "--contract", contract, "--as", "agent:w", "--allow-read", place / "agent.py", "--json"]
     answer = troth("run", *words, "--", "python3", place / "agent.py", cwd=work)
     # No mutant was asked for, so nothing shows that the command can fail; everything else holds.

@@ -139,6 +139,7 @@ def check_cmd(  # noqa: PLR0917 - click calls it by name
 def show_cmd(where: Path, as_json: bool) -> int:
     """Show a sealed contract: what it protects, its commands, and which mutants survived."""
     from troth.core.digests import sha256_hex
+    from troth.observer.tools import tools_of
 
     path, data, record = read_sealed(where)
     seal = seal_beside(path, sha256_hex(data))
@@ -155,6 +156,8 @@ def show_cmd(where: Path, as_json: bool) -> int:
         say(f"  {kind:<10}  {printable(entry['path'])}{besides}")
     for command in record["acceptance"]:
         say(f"  command     {printable(command['id'])}: {command_line(command['argv'], 2000)}")
+    for tool in tools_of(seal):
+        say(f"  tools       {printable(tool.words)}")
     adequacy = record["adequacy"]
     say(f"  mutants     {adequacy['killed']} of {adequacy['mutants']} killed")
     for line in (seal or {}).get("adequacy", {}).get("survived", ()):

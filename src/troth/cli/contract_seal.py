@@ -108,6 +108,7 @@ def seal_cmd(source: Path | None, workspace: Path | None, out: Path | None, as_j
     from troth.observer.contract_source import read_source
     from troth.observer.ready import observer_ready, refusal
     from troth.observer.seal import refuse_other, seal, write_sealed
+    from troth.observer.tools import tools_of
 
     if source is None:
         source = _proposed(workspace, yes=options["yes"], as_json=as_json)
@@ -134,12 +135,15 @@ def seal_cmd(source: Path | None, workspace: Path | None, out: Path | None, as_j
                 "adequacy": {"mutants": adequacy["mutants"], "killed": adequacy["killed"]},
                 "reason": adequacy["reason"],
                 "survived": adequacy["survived"],
+                "tools": sealed.seal["tools"],
                 "warnings": list(sealed.warnings),
             }
         )
         return 0
     say(f"sealed {printable(parsed.contract_id)}  {sealed.sha256}")
     say(f"  contract  {printable(str(written))}")
+    for tool in tools_of(sealed.seal):
+        say(f"  tools     {printable(tool.words)}")
     say(f"  mutants   {adequacy['killed']} of {adequacy['mutants']} killed")
     for line in adequacy["survived"][:20]:
         say(f"    survived  {printable(line, 160)}")

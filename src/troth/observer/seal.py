@@ -289,6 +289,7 @@ def seal(
     named = named_entries(source, workspace, tree)
     forbidden = _forbidden_entries(source, tree, named)
     own = environment_entries(tree.files, named, source.leave_open) if source.seal_names else []
+    progress("reading the tools", 0, 1)
     tools = read_tools(
         with_bases(named_folders(source.tools, workspace, source.file), environments(tree.files), workspace)
     )

@@ -51,6 +51,11 @@ class Tool:
     sha256: str
     files: int
 
+    @property
+    def words(self) -> str:
+        """Return it in words for a person."""
+        return f"{self.path}: {self.files:,} file{'' if self.files == 1 else 's'}, digest {self.sha256}"
+
     def as_json(self) -> dict[str, Any]:
         """Return it as a seal and a grade's report carry it."""
         return {"path": str(self.path), "sha256": self.sha256, "files": self.files}
