@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from troth.airlock.sealed import read_contract, read_seal
-from troth.airlock.telling import tell_grade
+from troth.airlock.telling import ends_of_output, tell_grade, whole_output
 from troth.core.errors import Place, Refused
 from troth.core.instants import Clock, system_clock
 from troth.observer import records as rec
@@ -48,14 +48,12 @@ class Graded:
     @property
     def printed(self) -> list[str]:
         """Return what the commands printed, line by line, each run under a line that names it."""
-        lines: list[str] = []
-        for command in self.report["commands"]:
-            for at, run in enumerate(command["runs"], 1):
-                ended = f"exit {run['exit']}" if run["ended_itself"] else "ended"
-                cut = f", cut from {run['output_bytes']} bytes" if run["output_cut"] else ""
-                lines.append(f"--- {command['id']}, run {at} of {len(command['runs'])}: {ended}{cut}")
-                lines += run["output"].splitlines()
-        return lines
+        return whole_output(self.report)
+
+    @property
+    def ends(self) -> list[str]:
+        """Return the last lines that each command without a passing result printed."""
+        return list(ends_of_output(self.report))
 
     def as_json(self) -> dict[str, Any]:
         """Return the object that ``troth grade --json`` prints."""

@@ -13,7 +13,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final
@@ -21,7 +21,7 @@ from typing import Any, Final
 from troth import __version__
 from troth.airlock.hook_claims import NOTHING, Heard
 from troth.airlock.sealed import read_contract, read_seal
-from troth.airlock.telling import about_grade
+from troth.airlock.telling import about_grade, ends_of_output
 from troth.core.canonical import record_bytes
 from troth.core.digests import sha256_hex
 from troth.core.errors import DoesNotHold, Place, Refused
@@ -53,9 +53,6 @@ CODES: Final[dict[str, str]] = {
 
 PRODUCER: Final = "troth-hook"
 """Producer of the record that says that nobody watched."""
-
-MOST_OUTPUT: Final = 3000
-"""Characters told of what a failing command printed."""
 
 LOCK_SECONDS: Final = 20.0
 """How long one hook waits for another to have written down what it found."""
@@ -168,7 +165,7 @@ def judge(
         *heard.notes,
         *([f"not graded, since what the contract protects is not as it was sealed: {shown}"] if unmet else []),
         *about_grade(report),
-        *_outputs(report),
+        *ends_of_output(report),
     )
     return Judged(stop, found.done.as_json(), verdict(found), told, final.digest, files)
 
@@ -183,15 +180,6 @@ def _sent_back(stop: StopDecision, table: StopTable, heard: Heard, replans: int)
         return stop
     limited = replans >= table.replans
     return replace(stop, action=table.then if limited else "replan", reason=BELIED, limited=limited)
-
-
-def _outputs(report: Mapping[str, Any]) -> Iterator[str]:
-    """Yield the end of what each command that failed printed: whoever is to mend it has to see it."""
-    for command in report.get("commands", ()):
-        for run in command.get("runs", ())[:1]:
-            if run.get("exit") != 0 and run.get("output"):
-                yield f"the end of what {command['id']} printed:"
-                yield from run["output"][-MOST_OUTPUT:].splitlines()
 
 
 def _named(version: str, run: str, producer: str) -> dict[str, str]:

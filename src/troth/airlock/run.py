@@ -93,7 +93,8 @@ class Outcome:
     are further facts; ``missing`` names, for each check that was not established, the record that did not allow an
     answer and why; ``evidence`` and ``submission`` are ids of ledger rows; ``refused`` is the code with which the
     ledger refused the submission; ``airlock`` is what the submission's tier made of it; ``stop``
-    is the receipt's ``stop_decision``, where a table was given.
+    is the receipt's ``stop_decision``, where a table was given; ``ends`` are the last lines that each acceptance
+    command without a passing result printed, and ``printed`` all that they printed, run by run.
     """
 
     run: str
@@ -110,6 +111,8 @@ class Outcome:
     refused: str | None = None
     airlock: Report | None = None
     stop: Mapping[str, str] | None = None
+    ends: tuple[str, ...] = ()
+    printed: tuple[str, ...] = ()
 
     @property
     def exit_code(self) -> int:
@@ -133,6 +136,7 @@ class Outcome:
             "submission_refused": self.refused,
             "airlock": self.airlock.as_json() if self.airlock is not None else None,
             "stop_decision": dict(self.stop) if self.stop is not None else None,
+            "ends_of_output": list(self.ends),
         }
 
 
@@ -641,6 +645,7 @@ def _conclude(bench: _Bench, state: RunState) -> RunState:
 
 
 def _outcome(bench: _Bench, state: RunState) -> Outcome:
+    from troth.airlock.telling import ends_of_output, whole_output
     from troth.airlock.validating import Airlock
 
     airlock = None
@@ -649,6 +654,7 @@ def _outcome(bench: _Bench, state: RunState) -> Outcome:
         airlock = Airlock(bench.store, tell=bench.tell).take(state.submission)
     folder = bench.runs.path(state.id)
     predicate = json.loads((folder / RECEIPT).read_bytes())["predicate"]
+    report = json.loads((folder / REPORT).read_bytes())["grade"]
     commitment = bench.store.read().state.commitments[state.commitment]
     lines = list(state.told["lines"])
     if state.note is not None:
@@ -670,6 +676,8 @@ def _outcome(bench: _Bench, state: RunState) -> Outcome:
         refused=state.refused,
         airlock=airlock,
         stop=state.stop,
+        ends=tuple(ends_of_output(report)),
+        printed=tuple(whole_output(report)),
     )
 
 

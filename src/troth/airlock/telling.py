@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -12,6 +12,10 @@ from troth.receipts.telling import because, missing, told_fact, verdict
 from troth.receipts.verify import Examination
 
 MAX_LINES: Final = 40
+MAX_SHOWN: Final = 3_000
+"""Characters shown of the end of what one command printed."""
+
+MAX_SHOWN_LINES: Final = 40
 MAX_NAMES: Final = 5
 """Names shown of one kind; the rest are counted."""
 
@@ -163,6 +167,34 @@ def _about_command(command: Mapping[str, Any]) -> str:
     )
     counted = f" ({counts})" if counts else ""
     return f"graded {printable(command['id'], 80)}: {command_line(command['argv'], 200)}: {ended}{counted}"
+
+
+def ends_of_output(report: Mapping[str, Any]) -> Iterator[str]:
+    """Yield the last lines that each command without a passing result printed: whoever is to mend it has to see them.
+
+    They are the program's own bytes as text; whoever shows them makes control characters visible.
+    """
+    for command in report.get("commands", ()):
+        run = next((run for run in command.get("runs", ()) if run.get("exit") != 0), None)
+        if run is None and command.get("why") is not None:
+            run = next(iter(command.get("runs", ())), None)
+        if run is None or not run.get("output"):
+            continue
+        printed = str(run["output"])[-MAX_SHOWN:].splitlines()[-MAX_SHOWN_LINES:]
+        yield f"the end of what {command['id']} printed:"
+        yield from printed
+
+
+def whole_output(report: Mapping[str, Any]) -> list[str]:
+    """Return what the commands printed, line by line, each run under a line that names it."""
+    lines: list[str] = []
+    for command in report["commands"]:
+        for at, run in enumerate(command["runs"], 1):
+            ended = f"exit {run['exit']}" if run["ended_itself"] else "ended"
+            cut = f", cut from {run['output_bytes']} bytes" if run["output_cut"] else ""
+            lines.append(f"--- {command['id']}, run {at} of {len(command['runs'])}: {ended}{cut}")
+            lines += run["output"].splitlines()
+    return lines
 
 
 def tell_grade(found: Examination, report: Mapping[str, Any]) -> tuple[str, tuple[str, ...]]:

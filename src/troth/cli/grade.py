@@ -40,7 +40,11 @@ COLOURS: Final = {"supported": "green", "contradicted": "red", "not_established"
     show_default=True,
     help="Run each command so many times; runs that disagree are no result.",
 )
-@click.option("--show-output", is_flag=True, help="Show what each command printed, run by run.")
+@click.option(
+    "--show-output",
+    is_flag=True,
+    help="Show what each command printed, run by run. Default: the end of what those that failed printed.",
+)
 @click.option("--json", "as_json", is_flag=True, help="One JSON object.")
 def grade_cmd(  # noqa: PLR0917 - click hands every option over by name
     contract: Path, tree: Path | None, start: Path | None, repeats: int, show_output: bool, as_json: bool
@@ -64,9 +68,8 @@ def grade_cmd(  # noqa: PLR0917 - click hands every option over by name
         return graded.exit_code
     for line in graded.lines:
         say(printable(line))
-    if show_output:
-        for line in graded.printed:
-            say(printable(line))
+    for line in graded.printed if show_output else graded.ends:
+        say(printable(line))
     say(f"{coloured(WORDS[graded.decision], COLOURS[graded.decision])}: {printable(graded.sentence)}")
     return graded.exit_code
 

@@ -101,6 +101,11 @@ def _contract_file(named: Path) -> Path:
 )
 @click.option("--resume", "resume", metavar="RUN", help="Take up a run that a crash left (an id or @last).")
 @click.option("--quiet", is_flag=True, help="Do not show the agent's output.")
+@click.option(
+    "--show-output",
+    is_flag=True,
+    help="Show what each acceptance command printed, run by run. Default: the end of what those that failed printed.",
+)
 @click.option("--json", "as_json", is_flag=True, help="One JSON object; the agent's output goes to stderr.")
 def run_cmd(  # noqa: PLR0917 - click calls it by name
     words: tuple[str, ...],
@@ -110,6 +115,7 @@ def run_cmd(  # noqa: PLR0917 - click calls it by name
     store: str | None,
     resume: str | None,
     quiet: bool,
+    show_output: bool,
     as_json: bool,
     **options: Any,
 ) -> int:
@@ -138,7 +144,7 @@ def run_cmd(  # noqa: PLR0917 - click calls it by name
         if words or new or contract:
             raise Refused("E_USAGE", "--resume takes up the run as it was given; name nothing else")
         outcome = resume_run(workspace, ledger, resume, show=show, tell=tell, warn=warn)
-        return _answer(outcome, as_json)
+        return _answer(outcome, as_json, show_output)
     commitment, agent = _split(words, new)
     if contract is None:
         raise Refused("E_USAGE", "a run needs --contract", remedy="Seal one with: troth contract seal FILE.toml")
@@ -175,7 +181,7 @@ def run_cmd(  # noqa: PLR0917 - click calls it by name
         tell=tell,
         warn=warn,
     )
-    return _answer(outcome, as_json)
+    return _answer(outcome, as_json, show_output)
 
 
 def _public(words: Sequence[str]) -> tuple[str, ...]:
@@ -213,7 +219,7 @@ def _split(words: tuple[str, ...], new: str | None) -> tuple[str | None, tuple[s
     return commitment, agent
 
 
-def _answer(outcome: Outcome, as_json: bool) -> int:
+def _answer(outcome: Outcome, as_json: bool, show_output: bool) -> int:
     from troth.cli.airlock import report_lines
 
     if as_json:
@@ -223,6 +229,8 @@ def _answer(outcome: Outcome, as_json: bool) -> int:
     say()
     say(f"{coloured(decision, COLOURS[decision])}: {printable(outcome.sentence)}")
     for line in outcome.lines:
+        say(f"  {printable(line)}")
+    for line in outcome.printed if show_output else outcome.ends:
         say(f"  {printable(line)}")
     say(f"  receipt     {outcome.folder / 'receipt.json'}")
     say(f"  commitment  {outcome.commitment}: {outcome.ledger_says}")
