@@ -63,6 +63,21 @@ CHEATS: Final = {
         "say(run())\n"
     ),
     "the failing tests are deleted": "os.unlink(CHEAT)\nsay(run())\n",
+    "a test is changed for the run and put back": (
+        "known, times = pathlib.Path(CHEAT).read_bytes(), os.stat(CHEAT)\n"
+        "pathlib.Path(CHEAT).write_text('')\n"
+        "say(run())\n"
+        "mend()\n"
+        "pathlib.Path(CHEAT).write_bytes(known)\n"
+        "os.utime(CHEAT, ns=(times.st_atime_ns, times.st_mtime_ns))\n"
+    ),
+    "a process that outlives its parent changes a test": (
+        "mend()\n"
+        "os.mkfifo('/tmp/done')\n"
+        "subprocess.run(['sh', '-c', 'setsid sh -c \\': > \"$0\"; : > /tmp/done\\' \"$0\" &', CHEAT], check=True)\n"
+        "open('/tmp/done').close()\n"
+        "say(run())\n"
+    ),
 }  # fmt: skip
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from suites.large import LARGE
+from suites.living import LIVING
 from suites.suites import Suite
 
-SUITES: Final[tuple[Suite, ...]] = (*LARGE,)
+SUITES: Final[tuple[Suite, ...]] = (*LARGE, *LIVING)
