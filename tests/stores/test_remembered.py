@@ -22,7 +22,7 @@ from support.ledgers import SOURCES, capture, commitment, counting, environment,
 from troth.core.errors import TrothError
 from troth.ledger.hashing import row_hash
 from troth.ledger.operations import Candidate
-from troth.ledger.replay import State
+from troth.ledger.replay import Replay, State
 from troth.stores import index, memory, remembered
 from troth.stores.jsonl import JsonlStore
 from troth.stores.kept import KeptMapping
@@ -236,8 +236,8 @@ def test_the_next_process_begins_with_what_was_kept(store: JsonlStore, monkeypat
     """An append, a reading and another append replay only what is behind the table."""
     began = _began(monkeypatch)
     replayed: list[int] = []
-    real = memory.Memory._replayed
-    monkeypatch.setattr(memory.Memory, "_replayed", lambda self, row: (replayed.append(row.line), real(self, row))[1])
+    real = Replay._register
+    monkeypatch.setattr(Replay, "_register", lambda self, row: (replayed.append(row.line), real(self, row))[1])
     capture(_again(store), "more")
     assert (began, replayed) == ([True], [8])
     assert len(_again(store).read().rows) == 8

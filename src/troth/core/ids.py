@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import secrets
+import os
 from collections.abc import Callable
 
 RandomHex = Callable[[int], str]
@@ -11,7 +11,7 @@ RandomHex = Callable[[int], str]
 
 def system_random(count: int) -> str:
     """Draw from the operating system's generator."""
-    return secrets.token_hex(count)
+    return os.urandom(count).hex()
 
 
 def new_id(prefix: str, taken: Callable[[str], bool], random_hex: RandomHex = system_random) -> str:

@@ -219,16 +219,23 @@ def missing_field(value: dict[str, Any], *, hashed: bool, filled: frozenset[str]
     return None
 
 
-def surely_complete(value: dict[str, Any], op: str) -> bool:
+_ENVELOPE_TEXTS: Final = tuple(name for name in REQUIRED_ENVELOPE if name != "payload")
+
+
+def surely_complete(value: dict[str, Any], op: str, envelope: tuple[str, ...] = _ENVELOPE_TEXTS) -> bool:
     """Tell quickly that no required field is missing; "no" only means that ``missing_field`` must be asked.
 
     Args:
         value: the row.
         op: its operation as read.
+        envelope: the fields beside the payload that are required.
     """
-    get, payload = value.get, value.get("payload")
-    if type(payload) is not dict or not (get("id") and get("ts") and get("actor") and get("workspace")):
+    payload = value.get("payload")
+    if type(payload) is not dict:
         return False
+    for name in envelope:
+        if not value.get(name):
+            return False
     for name in REQUIRED_PAYLOAD[op]:  # noqa: SIM110 - a generator costs twice as much, and every row passes here
         if not payload.get(name):
             return False

@@ -25,6 +25,7 @@ from troth.ledger.fields import (
     is_blank,
     is_empty,
     missing_field,
+    surely_complete,
 )
 from troth.ledger.hashing import row_hash
 from troth.ledger.machine import step
@@ -34,6 +35,7 @@ from troth.ledger.trust import human_stamp
 from troth.ledger.values import envelope_problem, is_human, unportable
 
 _FILLED: Final = frozenset({"id", "ts", "workspace"})
+_NEEDED: Final = ("actor",)
 _OPTIONAL: Final = (
     "semantic",
     "trace",
@@ -45,6 +47,8 @@ _OPTIONAL: Final = (
 )
 _GIVEN: Final = ("id", "ts", "workspace", *_OPTIONAL)
 _given: Final = attrgetter(*_GIVEN)
+_NOTHING: Final = (None,) * len(_GIVEN)
+_ASKED: Final = 3  # op, actor and payload are members of every candidate
 _MEMBERS: Final = ("op", "actor", "payload", "id", "ts", "workspace", *_OPTIONAL, "trust")
 
 
@@ -145,7 +149,9 @@ def admit(
     if not isinstance(op, str) or op not in OPS:
         _refuse("E_INVALID_OP", f"{op!r:.80} is none of the nine operations", path="$.op")
     # 2
-    missing = missing_field(value, hashed=True, filled=_FILLED)
+    missing = None
+    if not surely_complete(value, op, _NEEDED):
+        missing = missing_field(value, hashed=True, filled=_FILLED)
     if missing is not None:
         path = f"$.{missing}" if missing in REQUIRED_ENVELOPE else f"$.payload.{missing}"
         _refuse("E_MISSING_FIELD", f"{op} needs {missing}", detail=missing, path=path)
@@ -205,11 +211,14 @@ def admit(
 def _assemble(candidate: Candidate) -> dict[str, Any]:
     """Return the members given; null is as good as absent."""
     value: dict[str, Any] = {"op": candidate.op, "actor": candidate.actor, "payload": candidate.payload}
-    value |= {name: item for name, item in zip(_GIVEN, _given(candidate), strict=True) if item is not None}
-    for name, item in candidate.extra.items():
-        # What has a field of its own does not come in by this door, where nothing would ask about it.
-        if name != "trust":
-            value[f"extra.{name}" if name in _MEMBERS else name] = item
+    given = _given(candidate)
+    if given != _NOTHING:
+        value |= {name: item for name, item in zip(_GIVEN, given, strict=True) if item is not None}
+    if candidate.extra:
+        for name, item in candidate.extra.items():
+            # What has a field of its own does not come in by this door, where nothing would ask about it.
+            if name != "trust":
+                value[f"extra.{name}" if name in _MEMBERS else name] = item
     if isinstance(candidate.payload, dict):
         payload = {name: item for name, item in candidate.payload.items() if item is not None}
         # A duplicate close without evidence is written with the other commitment as its evidence ([D17]).
@@ -251,6 +260,8 @@ def _check_unused(value: dict[str, Any], state: State) -> None:
 
 def _check_references(value: dict[str, Any], state: State, okf_ingest: bool) -> None:
     op, payload = value["op"], value["payload"]
+    if len(value) == _ASKED and _REFERENCES.isdisjoint(payload):
+        return
     # A duplicate close may name the other commitment as its evidence ([D17]).
     lent = op == "close" and payload.get("duplicate_of") == payload["evidence"]
     evidence: tuple[str, ...] = ("capture", "annotate") if op in ("submit", "close") and not lent else ()
@@ -276,6 +287,10 @@ def _check_references(value: dict[str, Any], state: State, okf_ingest: bool) -> 
         _check_reference(source, (), state, "$.sourceIds")
     for ref in payload.get("refs", ()):
         _check_reference(ref, (), state, "$.payload.refs")
+
+
+_REFERENCES: Final = frozenset({"commitment", "source", "evidence", "duplicate_of", "target", "refs"})
+"""The payload fields that name earlier rows."""
 
 
 def _check_reference(identifier: str, allowed: tuple[str, ...], state: State, path: str) -> None:
@@ -332,9 +347,8 @@ def _complete(
 ) -> dict[str, Any]:
     op, actor = value["op"], value["actor"]
     taken: Callable[[str], bool] = state.signals.__contains__
-    payload = dict(value["payload"])
-    body = payload.pop("body")
-    kind = payload.pop("kind", DEFAULT_KIND[op])
+    payload = value["payload"]
+    body, kind = payload["body"], payload.get("kind", DEFAULT_KIND[op])
     row: dict[str, Any] = {
         "id": value["id"] if "id" in value else new_id(ID_PREFIX[op], taken, random_hex),
         "op": op,
@@ -342,12 +356,13 @@ def _complete(
         "actor": actor,
         "workspace": value.get("workspace", workspace),
         "prevHash": head_hash,
-        "payload": {"body": body, "kind": kind, **payload},
+        "payload": {"body": body, "kind": kind} | payload,
     }
     trust = human_stamp() if op == "approve" and is_human(actor) else engine_trust
-    for name, item in value.items():
-        if name not in row and not (name in _OPTIONAL and is_empty(item)):
-            row[name] = item
+    if len(value) > _ASKED:
+        for name, item in value.items():
+            if name not in row and not (name in _OPTIONAL and is_empty(item)):
+                row[name] = item
     if trust is not None:
         row["trust"] = trust
     if "trace" in row:

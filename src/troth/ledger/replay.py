@@ -217,10 +217,19 @@ class Replay:
 
     def apply(self, row: Row) -> None:
         """Apply one row: it has its effect, or none and is listed as an anomaly."""
-        problem = self._decide(row)
+        self._applied(row, self._decide(row))
+
+    def _applied(self, row: Row, problem: _Problem | None) -> None:
         if problem is not None:
             self.state.anomalies.append(Anomaly(row.line, row.id, *problem))
         self._register(row)
+
+    def admitted(self, row: Row) -> None:
+        """Apply a row that :func:`troth.ledger.operations.admit` let pass in this state: it has its effect.
+
+        What ``admit`` refuses is more than what is an anomaly here, so little is asked a second time.
+        """
+        self._applied(row, self._take_effect(row, row.value["op"], row.value["payload"]))
 
     def _decide(self, row: Row) -> _Problem | None:
         """Look for the first broken rule in the order of §5; without one, give the row its effect."""
@@ -245,18 +254,20 @@ class Replay:
             return "E_DUPLICATE_ID", state.source_keys[key]
         if payload.get("kind") in CITING_KINDS and written_op is op and not parents_of(value):
             return "E_CITATION_REQUIRED", None
-        problem = self._unmet_reference(written_op, op, payload)
-        if problem is not None:
-            return problem
-        if op in ON_COMMITMENT:
-            return self._step(row, op, payload)
+        return self._unmet_reference(written_op, op, payload) or self._take_effect(row, op, payload)
+
+    def _take_effect(self, row: Row, op: str, payload: dict[str, Any]) -> _Problem | None:
+        """Give a row its effect, unless the state of its commitment forbids it."""
+        value, state = row.value, self.state
         if op == "capture":
             if value["actor"] == AUTHOR:
                 state.genesis = event_of(value) or state.genesis
+        elif op in ON_COMMITMENT:
+            return self._step(row, op, payload)
         elif op == "commit":
             self._create(row, payload)
-        elif op == "annotate" and read_kind(written_op, payload) == "dismiss":
-            state.dismissed.add(read_target(written_op, payload))
+        elif op == "annotate" and read_kind(value["op"], payload) == "dismiss":
+            state.dismissed.add(read_target(value["op"], payload))
         return None
 
     def _unmet_reference(self, written_op: Any, op: str, payload: dict[str, Any]) -> _Problem | None:
@@ -354,28 +365,29 @@ class Replay:
 
     def _register(self, row: Row) -> None:
         """Make the row known to later ones; an anomaly too has used its id and its source_key."""
-        value, state = row.value, self.state
-        key = value.get("source_key")
+        line, value, identifier, _, _ = row
+        state, get = self.state, value.get
+        key = get("source_key")
         if key and type(key) is str:
-            state.source_keys.setdefault(key, row.id)
-        if row.id is None or row.id in state.signals:
+            state.source_keys.setdefault(key, identifier)
+        signals = state.signals
+        if identifier is None or identifier in signals:
             return
-        op, payload, ts = value.get("op"), value.get("payload"), value.get("ts")
+        op, payload, actor, ts = get("op"), get("payload"), get("actor"), get("ts")
+        kind = read_kind(op, payload) if type(payload) is dict else None
         if op != "commit" and type(payload) is dict and "tags" in payload and is_texts(payload["tags"]):
-            state.tags[row.id] = tuple(map(self._shared_text, payload["tags"]))
-        share = self._share
-        state.signals[row.id] = Signal(
-            row.line,
-            share(read_op(op)),
-            share(read_kind(op, payload)) if type(payload) is dict else None,
-            share(value.get("actor")),
+            state.tags[identifier] = tuple(map(self._shared_text, payload["tags"]))
+        op = read_op(op)
+        # One object for equal texts: a ledger has few operations, kinds and actors and many rows.
+        share = self._shared.setdefault
+        signals[identifier] = Signal(
+            line,
+            share(op, op) if type(op) is str else None,
+            share(kind, kind) if kind is not None else None,
+            share(actor, actor) if type(actor) is str else None,
             ts if type(ts) is str else None,
             state.depth_of(parents_of(value)) if "trace" in value else 0,
         )
-
-    def _share(self, text: Any) -> str | None:
-        """Return one object for equal texts: a ledger has few operations, kinds and actors and many rows."""
-        return self._shared.setdefault(text, text) if type(text) is str else None
 
     def _shared_text(self, text: str) -> str:
         return self._shared.setdefault(text, text)
@@ -387,12 +399,12 @@ _SECOND_REFERENCE: Final = {"commit": "source", "submit": "evidence", "close": "
 
 def read_kind(written_op: Any, payload: dict[str, Any]) -> str | None:
     """Return the kind of a row as read: its own, that of a version 1 note, or the operation's default."""
-    if isinstance(written_op, str) and written_op in V1_OPS:
+    if type(written_op) is str and written_op in V1_OPS:
         return written_op
     kind = payload.get("kind")
-    if isinstance(kind, str) and kind:
+    if kind and type(kind) is str:
         return kind
-    return DEFAULT_KIND.get(written_op) if isinstance(written_op, str) else None
+    return DEFAULT_KIND.get(written_op) if type(written_op) is str else None
 
 
 def parents_of(value: dict[str, Any]) -> list[str]:

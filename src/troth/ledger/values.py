@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Container
+from functools import lru_cache
 from typing import Any, Final
 
 from troth.core.instants import parse_instant
@@ -19,6 +20,9 @@ from troth.ledger.fields import (
     OKF_RELATIONS,
     PAYLOAD_TYPES,
     SCOPES,
+    Check,
+    is_object,
+    is_text,
     is_texts,
 )
 
@@ -29,6 +33,12 @@ _KIND: Final = re.compile(r"[a-z][a-z0-9_-]{0,63}")
 _ACTOR: Final = re.compile(r"(?:human|agent|system):[^\s:]\S{0,255}")
 _EMAIL: Final = re.compile(r"[^\s:@]+@[^\s:@]+")
 _WORKSPACE: Final = re.compile(r"\S{1,128}")
+
+_REMEMBERED: Final = 256
+"""Names about which the answer is remembered: a ledger has few actors and kinds and many rows."""
+
+_SHORT: Final = 64
+"""Longest name that is remembered; nothing a stranger writes makes the memory large. No kind is longer."""
 
 Problem = tuple[str, str]
 """A JSON path and what is wrong there."""
@@ -41,7 +51,14 @@ def is_human(actor: str) -> bool:
 
 def is_actor(text: str) -> bool:
     """Tell whether a writer may name this actor (§2 [D7])."""
+    return _known_actor(text) if len(text) <= _SHORT else _names_actor(text)
+
+
+def _names_actor(text: str) -> bool:
     return _ACTOR.fullmatch(text) is not None or _EMAIL.fullmatch(text) is not None
+
+
+_known_actor: Final = lru_cache(_REMEMBERED)(_names_actor)
 
 
 def is_id(text: str) -> bool:
@@ -176,49 +193,84 @@ _RULES: Final[dict[str, _Rule]] = {
 """What is asked of a field beyond its type: its value, the operation, whether bundles are ingested -> a complaint."""
 
 
-def envelope_problem(value: dict[str, Any], *, okf_ingest: bool) -> Problem | None:
-    """Return the first envelope field, in table order, with a wrong type, format or value."""
-    unknown = _unknown_member(value, ENVELOPE_TYPES)
-    if unknown is not None:
-        return f"$.{unknown}", "an unknown field; fields of your own start with x_"
-    for name, check in ENVELOPE_TYPES.items():
-        if name not in value:
-            continue
-        if not check(value[name]):
-            return f"$.{name}", "the wrong type"
-        if name == "payload":
-            problem = payload_problem(value["op"], value["payload"])
-            if problem is not None:
-                return problem
-        elif name in _RULES:
-            complaint = _RULES[name](value[name], value["op"], okf_ingest)
-            if complaint is not None:
-                return f"$.{name}", complaint
+@lru_cache(_REMEMBERED)
+def _is_label(text: str) -> bool:
+    return _KIND.fullmatch(text) is not None
+
+
+def _kind_problem(kind: str, op: str) -> str | None:
+    if len(kind) > _SHORT or not _is_label(kind):
+        return "a kind is a lowercase label of at most 64 characters"
+    if op not in KIND_MAY_DIFFER and kind != DEFAULT_KIND[op]:
+        return f"the kind of {op} is {DEFAULT_KIND[op]}"
     return None
+
+
+_NAMED: Final = _unless(bool, "an empty id")
+_PAYLOAD_RULES: Final[dict[str, _Rule]] = {
+    "body": _unless(lambda item: bool(item.strip()), "only white space"),
+    "kind": lambda item, op, _: _kind_problem(item, op),
+    "refs": _unless(lambda item: "" not in item, "an empty id"),
+    **dict.fromkeys(("source", "commitment", "evidence", "target", "duplicate_of"), _NAMED),
+}
+"""The same for a field of the payload."""
+
+_Asked = tuple[int, type | None, Check, _Rule | None]
+"""A field's place in its table, its type where that alone settles the check, the check, the rule."""
+
+
+def _table(checks: dict[str, Check], rules: dict[str, _Rule]) -> dict[str, _Asked]:
+    settled: dict[Check, type] = {is_text: str, is_object: dict}
+    return {name: (at, settled.get(check), check, rules.get(name)) for at, (name, check) in enumerate(checks.items())}
+
+
+_ENVELOPE: Final = _table(ENVELOPE_TYPES, _RULES)
+_PAYLOAD: Final = _table(PAYLOAD_TYPES, _PAYLOAD_RULES)
+_PAYLOAD_PLACE: Final = _ENVELOPE["payload"][0]
+
+
+def _first_problem(
+    members: dict[str, Any], table: dict[str, _Asked], op: str, okf_ingest: bool
+) -> tuple[int, str, str] | None:
+    """Return the place, name and complaint of the first field in table order; an unknown one comes before all (-1).
+
+    Only the members that are there are walked: they are few, and every row passes here.
+    """
+    first: tuple[int, str, str] | None = None
+    for name, item in members.items():
+        asked = table.get(name)
+        if asked is None:
+            if name.startswith("x_"):
+                continue
+            return -1, name, "an unknown field; fields of your own start with x_"
+        place, settled, check, rule = asked
+        if type(item) is not settled and (settled is not None or not check(item)):
+            complaint: str | None = "the wrong type"
+        elif rule is None:
+            continue
+        else:
+            complaint = rule(item, op, okf_ingest)
+        if complaint is not None and (first is None or place < first[0]):
+            first = place, name, complaint
+    return first
+
+
+def envelope_problem(value: dict[str, Any], *, okf_ingest: bool) -> Problem | None:
+    """Return the first envelope field, in table order, with a wrong type, format or value; the payload is an object."""
+    op = value["op"]
+    first = _first_problem(value, _ENVELOPE, op, okf_ingest)
+    if first is None or first[0] > _PAYLOAD_PLACE:
+        inner = payload_problem(op, value["payload"])
+        if inner is not None:
+            return inner
+    return None if first is None else (f"$.{first[1]}", first[2])
 
 
 def payload_problem(op: str, payload: dict[str, Any]) -> Problem | None:
     """Return the first payload field, in table order, with a wrong type, format or value."""
-    unknown = _unknown_member(payload, PAYLOAD_TYPES)
-    if unknown is not None:
-        return f"$.payload.{unknown}", "an unknown field; fields of your own start with x_"
-    for name, check in PAYLOAD_TYPES.items():
-        if name not in payload:
-            continue
-        item = payload[name]
-        if not check(item):
-            return f"$.payload.{name}", "the wrong type"
-        if name == "body" and not item.strip():
-            return "$.payload.body", "only white space"
-        if name == "kind":
-            if _KIND.fullmatch(item) is None:
-                return "$.payload.kind", "a kind is a lowercase label of at most 64 characters"
-            if op not in KIND_MAY_DIFFER and item != DEFAULT_KIND[op]:
-                return "$.payload.kind", f"the kind of {op} is {DEFAULT_KIND[op]}"
-        if name in ("source", "commitment", "evidence", "target", "duplicate_of") and not item:
-            return f"$.payload.{name}", "an empty id"
-        if name == "refs" and "" in item:
-            return "$.payload.refs", "an empty id"
+    first = _first_problem(payload, _PAYLOAD, op, False)
+    if first is not None:
+        return f"$.payload.{first[1]}", first[2]
     if op == "close" and payload.get("duplicate_of") == payload["commitment"]:
         return "$.payload.duplicate_of", "the commitment itself, not another one"
     return None

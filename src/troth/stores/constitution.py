@@ -33,16 +33,17 @@ class KeyFile:
 
     def __init__(self, path: Path | None, signers: Sequence[str] = ()) -> None:
         self.path = path
+        self._name = None if path is None else os.fspath(path)
         self.signers = tuple(signers)
         self._known: tuple[bytes | None, bytes | None] | None = None
         self._ruling = NO_KEY
 
     def ruling(self) -> Ruling:
         """Return what governs now; what stands there and cannot be read is an invalid key, never none."""
-        if self.path is None:
+        if self.path is None or self._name is None:
             return NO_KEY
         try:
-            key = read_key(self.path) if _stands(self.path) else None
+            key = read_key(self.path) if _stands(self._name) else None
             if key is None and not self.signers:
                 return NO_KEY
             found = key, _signature(self.path)
@@ -54,14 +55,14 @@ class KeyFile:
         return self._ruling
 
 
-def _stands(path: Path) -> bool:
+def _stands(path: Path | str) -> bool:
     """Tell whether something stands there; what cannot be looked at is not taken for nothing."""
     try:
         os.lstat(path)
     except (FileNotFoundError, NotADirectoryError):
         return False
     except OSError as fault:
-        raise os_fault("E_UNREADABLE", fault, path, "the genesis key cannot be looked at") from None
+        raise os_fault("E_UNREADABLE", fault, Path(path), "the genesis key cannot be looked at") from None
     return True
 
 

@@ -17,14 +17,15 @@ from typing import TYPE_CHECKING, Any, Final
 
 import orjson
 
+from troth.core.digests import ZERO
 from troth.core.errors import Place, Refused
 from troth.core.ids import RandomHex, system_random
 from troth.core.instants import Clock, system_clock
 from troth.ledger.chain import Verification
-from troth.ledger.cutover import Prefix
 from troth.ledger.governance import Ruling, govern, told_of
 from troth.ledger.importing import DEFAULT_WORKSPACE
 from troth.ledger.operations import Candidate
+from troth.ledger.rows import Row
 from troth.stores import index
 from troth.stores import memory as memories
 from troth.stores import workspace as places
@@ -257,7 +258,7 @@ class JsonlStore(LedgerFile):
             DoesNotHold: ``E_CHAIN_BROKEN``.
             Busy: the lock was held for ten seconds.
         """
-        return self.append_with(lambda _: (candidate, engine_trust), seen=seen, okf_ingest=okf_ingest)
+        return self._answer(Asked((candidate, engine_trust), seen, okf_ingest))
 
     def append_with(self, build: Build, *, seen: str | None = None, okf_ingest: bool = False) -> dict[str, Any]:
         """Append the row that ``build`` decides on while the lock is held; see :meth:`append`.
@@ -266,21 +267,24 @@ class JsonlStore(LedgerFile):
         for too, each row judged by the state that those before it leave, and one sync stands for all. So
         ``build`` may be called in another thread than the caller's.
         """
-        asked = Asked(build, seen, okf_ingest)
+        return self._answer(Asked(build, seen, okf_ingest))
+
+    def _answer(self, asked: Asked) -> dict[str, Any]:
+        """Append what is asked, or wait until another thread has; return the row."""
         if self._queue.lead(asked):
             others: list[Asked] = []
             try:
                 with self._threads, self._lock:
                     self._serve(asked, others)
-                    if self._memory is not None:
-                        self._keep(self._memory, self._fd)
             finally:
                 self._queue.hand_on(others)
         if asked.fault is not None:
             raise asked.fault
-        for event in asked.rows[:-1]:
-            self.notify(Note(*told_of(event)))
-        return asked.rows[-1]
+        rows = asked.rows
+        if len(rows) > 1:
+            for event in rows[:-1]:
+                self.notify(Note(*told_of(event)))
+        return rows[-1]
 
     def append_many(
         self,
@@ -350,34 +354,43 @@ class JsonlStore(LedgerFile):
         """Append what is asked, and behind it what ``others`` ask for, with one sync; both locks are held."""
         try:
             memory = self._refresh()
-            rows = self._rows(memory, asked)
-            self._write(memory, rows, others)
+            asked.rows = self._rows(memory, asked)
+            self._write(memory, asked.rows, others)
+            if memory is self._memory:
+                self._keep(memory, self._fd)
         except OSError as fault:
             self._memory = None
             raise self._unreadable(fault) from None
-        asked.rows = rows
 
     def _rows(self, memory: Memory, asked: Asked, workspace: str | None = None) -> list[dict[str, Any]]:
         """Return the rows to append for what is asked; ``workspace`` is the name in the newest one, if not yet written.
 
         One key governs all that happens to a row: what measures it, what refuses it, and its event.
         """
-        self._held = self._key.ruling()
+        self._held = ruling = self._key.ruling()
         try:
-            snapshot = self._snapshot(memory, lambda: memory.verification(self._fd))
-            if asked.seen is not None and asked.seen != snapshot.head:
-                self.notify(Note("blind_write", f"blind_write: the ledger moved on; its head is {snapshot.head}"))
-            built = asked.build(snapshot)
-            candidate, trust = built if isinstance(built, tuple) else (built, None)
-            return self._govern(
+            if asked.seen is not None:
+                head = memory.verification(self._fd).head
+                if asked.seen != head:
+                    self.notify(Note("blind_write", f"blind_write: the ledger moved on; its head is {head}"))
+            build = asked.build
+            if isinstance(build, tuple):
+                candidate, trust = build
+            else:
+                built = build(self._snapshot(memory, lambda: memory.verification(self._fd)))
+                candidate, trust = built if isinstance(built, tuple) else (built, None)
+            return govern(
                 candidate,
-                snapshot,
-                trust,
-                sound=memory.sound,
-                last_hash=memory.last_hash,
+                memory.replay.state,
+                ruling,
+                chain_ok=memory.sound,
+                head_hash=memory.last_hash,
+                workspace=self.workspace or workspace or _named_in(self._file_rows(memory)),
+                now=self._clock(),
+                random_hex=self._random_hex,
+                engine_trust=trust,
                 okf_ingest=asked.okf_ingest,
-                prefix=memory.cutover_due(self._fd),
-                newest=workspace,
+                prefix=memory.cutover_due(self._fd) if memory.last_hash == ZERO else None,
             )
         finally:
             self._held = None
@@ -390,42 +403,25 @@ class JsonlStore(LedgerFile):
         """
         snapshot = self.read()
         found = snapshot.verification
-        # A torn tail is no obstacle: the writer sets it aside.
-        sound = all(fault.fault == "torn_tail" for fault in found.faults)
-        self._govern(build(snapshot), snapshot, None, sound=sound, last_hash=found.last_hash, prefix=found.cutover_due)
-
-    # Inside ----------------------------------------------------------------------------------------------------
-
-    def _govern(
-        self,
-        candidate: Candidate,
-        snapshot: Snapshot,
-        trust: dict[str, Any] | None,
-        *,
-        sound: bool,
-        last_hash: str,
-        okf_ingest: bool = False,
-        prefix: Prefix | None = None,
-        newest: str | None = None,
-    ) -> list[dict[str, Any]]:
-        return govern(
-            candidate,
+        govern(
+            build(snapshot),
             snapshot.state,
             self.ruling(),
-            chain_ok=sound,
-            head_hash=last_hash,
-            workspace=self.workspace or newest or _last_workspace(snapshot) or DEFAULT_WORKSPACE,
+            # A torn tail is no obstacle: the writer sets it aside.
+            chain_ok=all(fault.fault == "torn_tail" for fault in found.faults),
+            head_hash=found.last_hash,
+            workspace=self.workspace or _named_in(snapshot.rows),
             now=self._clock(),
             random_hex=self._random_hex,
-            engine_trust=trust,
-            okf_ingest=okf_ingest,
-            prefix=prefix,
+            prefix=found.cutover_due,
         )
+
+    # Inside ----------------------------------------------------------------------------------------------------
 
     def _refresh(self) -> Memory:
         """Bring the memory up to the file's end, a torn tail set aside; the lock is held."""
         memory, self._memory = self._memory, None  # until the row is written
-        if memory is not None and self._fd >= 0 and memory.identity == identity_at(self.ledger_file):
+        if memory is not None and self._fd >= 0 and memory.identity == identity_at(self._name):
             self._memory = memory
             return memory
         fd = self._writable()
@@ -524,8 +520,11 @@ class JsonlStore(LedgerFile):
             memory.wrote(rows, data)
 
     def _snapshot(self, memory: Memory, verified: Callable[[], Verification]) -> Snapshot:
-        rows = FileRows(self.ledger_file, memory.starts, memory.lines, memory.size, memory.count)
+        rows = self._file_rows(memory)
         return Snapshot(rows, memory.replay.state, verified, lambda: memory.trust(rows))
+
+    def _file_rows(self, memory: Memory) -> FileRows:
+        return FileRows(self.ledger_file, memory.starts, memory.lines, memory.size, memory.count)
 
 
 def _lines(rows: Sequence[dict[str, Any]]) -> bytes:
@@ -533,8 +532,8 @@ def _lines(rows: Sequence[dict[str, Any]]) -> bytes:
     return b"".join([orjson.dumps(row, option=orjson.OPT_APPEND_NEWLINE) for row in rows])
 
 
-def _last_workspace(snapshot: Snapshot) -> str | None:
-    return _named(snapshot.rows[-1].value) if snapshot.rows else None
+def _named_in(rows: Sequence[Row]) -> str:
+    return _named(rows[-1].value) if rows else DEFAULT_WORKSPACE
 
 
 def _named(row: dict[str, Any]) -> str:

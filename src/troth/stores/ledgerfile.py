@@ -62,6 +62,7 @@ class LedgerFile:
         notify: Notify,
     ) -> None:
         self.ledger_file = ledger_file
+        self._name = os.fspath(ledger_file)
         self.lock_file = lock_file if lock_file is not None else lock_beside(ledger_file)
         self.unhashed_prefix = unhashed_prefix
         self.notify = notify

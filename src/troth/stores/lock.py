@@ -65,10 +65,11 @@ class WriteLock:
         wait_seconds: how long to wait for another holder.
     """
 
-    __slots__ = ("_fd", "_identity", "_pid", "path", "wait_seconds")
+    __slots__ = ("_fd", "_identity", "_name", "_pid", "path", "wait_seconds")
 
     def __init__(self, path: Path, wait_seconds: float = WAIT_SECONDS) -> None:
         self.path = path
+        self._name = os.fspath(path)
         self.wait_seconds = wait_seconds
         self._fd = -1
         self._pid = 0
@@ -132,7 +133,7 @@ class WriteLock:
 
     def _still_there(self) -> bool:
         try:
-            found = os.lstat(self.path)
+            found = os.lstat(self._name)
         except FileNotFoundError:
             return False
         return (found.st_dev, found.st_ino) == self._identity

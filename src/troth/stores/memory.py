@@ -38,7 +38,7 @@ def identity(fd: int) -> Identity:
     return _identity(os.fstat(fd))
 
 
-def identity_at(path: Path) -> Identity | None:
+def identity_at(path: Path | str) -> Identity | None:
     """Return the identity of what stands at a path, ``None`` when nothing can be seen there."""
     try:
         return _identity(os.lstat(path))
@@ -72,6 +72,13 @@ class Replayed:
         if self._trust is None or self._trust[0] != self.count:
             self._trust = (self.count, Trust(self.edges, self.replay.state.signals))
         return self._trust[1]
+
+    def _admitted(self, row: Row) -> None:
+        """Take a row that was admitted in this very state."""
+        self.replay.admitted(row)
+        if self.edges is not None:
+            self.edges.apply(row, True)
+        self.count += 1
 
     def _replayed(self, row: Row) -> None:
         anomalies = self.replay.state.anomalies
@@ -145,7 +152,7 @@ class Memory(Replayed):
         self._landmark()
         for row in rows:
             self.line += 1
-            self._replayed(Row(self.line, row, row["id"], row["op"], row["hash"]))
+            self._admitted(Row(self.line, row, row["id"], row["op"], row["hash"]))
         self.last_hash = rows[-1]["hash"]
         self.size += len(data)
         if self.digest is not None:

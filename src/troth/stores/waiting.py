@@ -11,7 +11,8 @@ if TYPE_CHECKING:
     from troth.ledger.operations import Candidate
     from troth.stores.snapshot import Snapshot
 
-    Build = Callable[[Snapshot], Candidate | tuple[Candidate, dict[str, Any] | None]]
+    Built = tuple[Candidate, dict[str, Any] | None]
+    Build = Callable[[Snapshot], Candidate | Built]
 
 MOST_TOGETHER: Final = 64
 """Rows asked for that one sync stands for at most; who serves the others is kept from its own answer by no more."""
@@ -20,12 +21,13 @@ MOST_TOGETHER: Final = 64
 class Asked:
     """One row that somebody asks for, and the answer: its rows (an event may precede it) or why there are none.
 
+    ``build`` decides on the row while the lock is held, or is the row, with its trust, where that is known before.
     ``answered`` is set by the thread that served it, while that one leads.
     """
 
     __slots__ = ("answered", "build", "fault", "okf_ingest", "rows", "seen", "turn")
 
-    def __init__(self, build: Build, seen: str | None, okf_ingest: bool) -> None:
+    def __init__(self, build: Build | Built, seen: str | None, okf_ingest: bool) -> None:
         self.build = build
         self.seen = seen
         self.okf_ingest = okf_ingest
