@@ -168,3 +168,26 @@ class TestInTheSandbox:
 
     def test_what_cannot_be_started_does_not_pass(self, root: Path) -> None:
         assert told_of(run_in_sandbox(["no-such-program"], root, {}))[0] is False
+
+
+@needs_observer
+@pytest.mark.observer
+def test_in_the_sandbox_no_program_is_looked_up_where_an_agent_could_put_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    root = tmp_path / "workspace"
+    planted = root / ".venv" / "bin" / "checker"
+    planted.parent.mkdir(parents=True)
+    planted.write_text("#!/bin/sh\necho planted\n")
+    planted.chmod(0o755)
+    (root / "app.txt").write_text("x")
+    for name in ("true", "test"):
+        (planted.parent / name).write_text("#!/bin/sh\necho planted\n")
+        (planted.parent / name).chmod(0o755)
+    monkeypatch.setenv("PATH", f"{planted.parent}:.:{os.environ['PATH']}")
+    monkeypatch.chdir(root)
+    assert run_in_sandbox(["true"], root, {}).tail == b""
+    assert run_in_sandbox(["test", "-e", "absent"], root, {}).exit == 1, "the system's own, which tells the truth"
+    assert told_of(run_in_sandbox(["checker"], root, {}))[0] is False
+    # Named by its folder, it is what the operator asked for.
+    assert run_in_sandbox([".venv/bin/checker"], root, {}).tail == b"planted\n"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from pathlib import Path
 
@@ -146,3 +147,14 @@ def test_a_word_that_no_record_can_hold(tmp_path: Path) -> None:
     for word in ("\udcff", "a\0b"):
         with pytest.raises(Refused, match="no record can hold it"):
             checks.run_command(session, (sys.executable, word))
+
+
+def test_no_program_is_looked_up_where_an_author_could_put_one(work: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    planted = work / "bin" / "false"
+    planted.parent.mkdir()
+    planted.write_text("#!/bin/sh\nexit 0\n")
+    planted.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{planted.parent}:{os.environ['PATH']}")
+    session = reviewed(work)
+    assert run_command(session, ("false",)).result == "supports"
+    assert run_command(session, ("bin/false",)).result == "contradicts", "named by its folder, it is what was asked for"

@@ -132,7 +132,8 @@ def run_in_sandbox(
 ) -> Ended:
     """Run a command to its end in a sandbox, on a copy of the workspace's tree that stands at the workspace's own path.
 
-    It sees neither ``.git`` nor ``.mentu``, no home and no network; the limits are those of acceptance commands.
+    It sees neither ``.git`` nor ``.mentu``, no home and no network; the limits are those of acceptance commands. A
+    program that is named without its folder is looked up in no folder of the workspace, which an agent could fill.
 
     Raises:
         Refused: ``E_OBSERVER_MISSING``, ``E_SANDBOX_UNREACHABLE``, or why the tree cannot be copied.
@@ -140,15 +141,15 @@ def run_in_sandbox(
     from troth.observer.ready import require_observer
 
     require_observer()
-    from troth.observer.commands import Bench
+    from troth.observer.commands import Bench, nothing
     from troth.observer.confine import run_confined
     from troth.observer.contract_source import RunLimits
     from troth.observer.copies import copy_workspace
-    from troth.observer.sandbox import SandboxSpec, base_environment, toolchain
+    from troth.observer.sandbox import SandboxSpec
     from troth.observer.tree import snapshot
 
     limits = RunLimits()
-    bench = Bench(inside=str(root))
+    bench = Bench(inside=str(root), trusted=nothing)
     with bench.folder() as scratch:
         copy = scratch / "tree"
         copy_workspace(root, snapshot(root), copy)
@@ -156,8 +157,8 @@ def run_in_sandbox(
             workspace=copy,
             inside=bench.inside,
             private=scratch / "private",
-            environment={**base_environment(), **told},
-            read_only=toolchain(),
+            environment={**bench.plain_environment(), **told},
+            read_only=bench.read_only,
         )
         spec.private.mkdir(mode=0o700)
         done = run_confined(spec, argv, limits, seconds=time_limit)

@@ -94,6 +94,11 @@ class CommandRun:
         return self.ended_itself and self.exit == 0 and not self.nothing_executed and not self.belies_exit
 
 
+def nothing(_path: str) -> bool:
+    """Trust nothing within the workspace: where no contract says what an agent could not have made."""
+    return False
+
+
 @dataclass(frozen=True, slots=True)
 class Bench:
     """Where commands run: the path at which a copy stands inside, the limits, and where scratch folders are made.
@@ -135,10 +140,15 @@ class Bench:
             return True
         return self.trusted(os.path.relpath(real, self.inside))
 
-    def environment(self, argv: Sequence[str], report: str, *, caches: bool, stop_early: bool) -> dict[str, str]:
-        """Return the whole environment of a run; the runners' own variables carry what is asked of them."""
+    def plain_environment(self, *, caches: bool = True) -> dict[str, str]:
+        """Return the environment of a run of which no runner is asked anything."""
         values = base_environment(caches=caches, source=self.source_environment, programs=search_path(self.tools))
         values["PATH"] = ":".join(part for part in values["PATH"].split(":") if self._may_search(part))
+        return values
+
+    def environment(self, argv: Sequence[str], report: str, *, caches: bool, stop_early: bool) -> dict[str, str]:
+        """Return the whole environment of a run; the runners' own variables carry what is asked of them."""
+        values = self.plain_environment(caches=caches)
         words = [values.get("PYTEST_ADDOPTS", ""), report_arguments(argv, report), "--maxfail=1" if stop_early else ""]
         values["PYTEST_ADDOPTS"] = " ".join(word for word in words if word)
         if recognise(argv) == "unittest":

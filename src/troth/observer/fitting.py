@@ -12,7 +12,7 @@ from troth.observer.copies import WorkCopy, copy_workspace
 from troth.observer.detecting import Proposed, detect
 from troth.observer.project import look
 from troth.observer.proposal import how_it_ended
-from troth.observer.protected import Entry
+from troth.observer.protected import Entry, entries_of
 from troth.observer.sandbox import SandboxSpec, base_environment, program_seen, toolchain
 from troth.observer.tools import search_path
 from troth.observer.tree import Snapshot
@@ -46,7 +46,10 @@ def run_here(
     contract: Mapping[str, Any], root: Path, tree: Snapshot, limits: RunLimits, tools: tuple[Path, ...] = ()
 ) -> dict[str, dict[str, Any]]:
     """Run each acceptance command once on a copy of its own: id to how it ended, and whether by itself."""
-    bench = Bench(inside=str(root), limits=limits, tools=tools)
+    entries = entries_of(contract)
+    bench = Bench(
+        inside=str(root), limits=limits, tools=tools, trusted=lambda path: any(entry.covers(path) for entry in entries)
+    )
     found: dict[str, dict[str, Any]] = {}
     with bench.folder() as place:
         copy_workspace(root, tree, place / "base")

@@ -73,7 +73,7 @@ def run_command(
     from troth.observer.ready import require_observer
 
     require_observer()
-    from troth.observer.commands import Bench
+    from troth.observer.commands import Bench, nothing
     from troth.observer.commands import run_command as run_sandboxed
     from troth.observer.tree import snapshot
 
@@ -81,7 +81,8 @@ def run_command(
         raise Refused("E_NOT_TEXT", "a word of the command is no text in UTF-8, so no record can hold it")
     failing = failing or _OPPOSITE[passing]
     root = Path(session.setup.root) if session.setup.root is not None else None
-    bench = Bench(inside=str(root) if root is not None else _ALONE)
+    # Nothing that an author left is found by name before the system's own programs.
+    bench = Bench(inside=str(root) if root is not None else _ALONE, trusted=nothing)
     with bench.folder() as scratch:
         copy = scratch / "tree"
         _laid_out(root, session.artifact, copy, scratch / "members")
