@@ -14,7 +14,7 @@ from typing import Any, Final
 
 from troth.observer.processes import Clone, Lineage, Task
 from troth.observer.syscalls import CLONES, ESCAPES, FORMS, NETWORK, NO_EFFECT, PROCESS, UNNAMED_NO_EFFECT
-from troth.observer.totals import MAX_LINE, MAX_LINES, MAY_TELL, lines_of, rows
+from troth.observer.totals import MAX_LINE, MAX_LINES, lines_of, may_hold, rows
 from troth.observer.trace import (
     UNFINISHED,
     child_died,
@@ -236,7 +236,7 @@ class _Reader:
                 self.call(task, half[0], _CLASS.get(half[0]), half[1] + b") = ?")
             for output in _OUTPUTS:
                 begun = self.begun_lines.pop((pid, output), b"")
-                if begun and MAY_TELL.search(begun):
+                if begun and may_hold(begun):
                     self.tell(task, begun)
             self.keep(Kind.END, self.recording.lineage.ended(pid, status), status, None)
             return True
@@ -395,7 +395,7 @@ class _Reader:
             # A line that is too long to be totals goes on as one.
             self.begun_lines[key] = shown[start:] if len(shown) - start <= 4 * MAX_LINE else b"." * (4 * MAX_LINE)
             shown = shown[:start]
-        if MAY_TELL.search(shown):
+        if may_hold(shown):
             self.tell(task, shown)
 
     def tell(self, task: Task, shown: bytes | None) -> None:

@@ -63,8 +63,13 @@ _MAYBE_TEXT: Final = (
 _MAYBE: Final = re.compile(_MAYBE_TEXT, re.IGNORECASE)
 _ESCAPES: Final = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
 
-MAY_TELL: Final = re.compile(_MAYBE_TEXT.replace(r"\x1b", r"\\33").encode(), re.IGNORECASE)
-"""What of a text, as the tracer writes it, may hold totals."""
+_WRITTEN: Final = re.compile(_MAYBE_TEXT.replace(r"\x1b", r"\\33").encode())
+_DIGIT: Final = re.compile(rb"\d")
+
+
+def may_hold(written: bytes) -> bool:
+    """Tell whether a text, as the tracer writes it, may hold totals; most of what is printed has no number."""
+    return _DIGIT.search(written) is not None and _WRITTEN.search(written.lower()) is not None
 
 
 def may_tell(line: str) -> bool:
