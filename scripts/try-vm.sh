@@ -3,8 +3,8 @@
 #
 # Control groups of version 2, systemd's scopes and the kernel's own settings cannot be tried where the machine has
 # others. This makes a Debian with systemd in FOLDER (debootstrap; kept there for the next trial), copies the committed
-# state of this checkout into it, sets it up as an ordinary user, and boots it with qemu (by emulation; ACCEL=kvm is quicker). Within,
-# scripts/within-vm.sh runs as root and as the user, with and without a systemd session, then under kernel settings that
+# state of this checkout into it, sets it up as an ordinary user, and boots it with qemu (by emulation; ACCEL=kvm is
+# quicker). Within, scripts/within-vm.sh runs as root and as the user, with and without a systemd session, then under kernel settings that
 # forbid sandboxes or tracers. Each line it prints says what was expected and what came.
 #
 # Needs root, Linux, debootstrap, qemu-system-x86, mke2fs and the network (none inside the machine that is booted).
@@ -64,11 +64,8 @@ Description=The trial
 After=systemd-logind.service dbus.service
 [Service]
 Type=oneshot
-ExecStart=/bin/sh /home/tester/checkout/scripts/within-vm.sh
+ExecStart=/bin/sh -c "exec /bin/sh /home/tester/checkout/scripts/within-vm.sh >/dev/ttyS1 2>&1"
 ExecStopPost=/bin/systemctl poweroff --force
-StandardOutput=tty
-StandardError=tty
-TTYPath=/dev/ttyS0
 [Install]
 WantedBy=multi-user.target
 UNIT
@@ -79,14 +76,16 @@ cp "$ROOT"/boot/vmlinuz-* "$FOLDER/vmlinuz"
 cp "$ROOT"/boot/initrd.img-* "$FOLDER/initrd"
 
 say "booting ($ACCEL)"
-timeout --kill-after=10s 30m qemu-system-x86_64 \
-    -machine "accel=$ACCEL" -cpu max -smp 2 -m 2048 -nographic -no-reboot -nic none \
+rm -f "$FOLDER/console.log" "$FOLDER/boot.log"
+timeout --kill-after=10s 60m qemu-system-x86_64 \
+    -machine "accel=$ACCEL" -cpu max -smp 2 -m 2048 -display none -monitor none -no-reboot -nic none \
     -kernel "$FOLDER/vmlinuz" -initrd "$FOLDER/initrd" \
-    -append "root=/dev/vda rw console=ttyS0 quiet systemd.show_status=no" \
-    -drive "file=$FOLDER/disk.img,format=raw,if=virtio,cache=unsafe" </dev/null 2>&1 | tr -d '\r' | tee "$FOLDER/console.log" |
-    grep --line-buffered "^trial: " || :
-if ! grep -q "^trial: done" "$FOLDER/console.log"; then
-    say "the machine did not come to the end; see $FOLDER/console.log"
+    -append "root=/dev/vda rw console=ttyS0 quiet systemd.show_status=no" -serial "file:$FOLDER/boot.log" -serial "file:$FOLDER/console.log" \
+    -drive "file=$FOLDER/disk.img,format=raw,if=virtio,cache=unsafe" </dev/null || :
+tr -d '\r' <"$FOLDER/console.log" >"$FOLDER/console.txt"
+grep "^trial: " "$FOLDER/console.txt" || :
+if ! grep -q "^trial: done" "$FOLDER/console.txt"; then
+    say "the machine did not come to the end; see $FOLDER/console.txt"
     exit 1
 fi
-! grep -q "^trial: NOT" "$FOLDER/console.log"
+! grep -q "^trial: NOT" "$FOLDER/console.txt"
