@@ -3,9 +3,10 @@
 #
 # Control groups of version 2, systemd's scopes and the kernel's own settings cannot be tried where the machine has
 # others. This makes a Debian with systemd in FOLDER (debootstrap; kept there for the next trial), copies the committed
-# state of this checkout into it, sets it up as an ordinary user, and boots it with qemu (by emulation; ACCEL=kvm is
-# quicker). Within, scripts/within-vm.sh runs as root and as the user, with and without a systemd session, then under kernel settings that
-# forbid sandboxes or tracers. Each line it prints says what was expected and what came.
+# state of this checkout into it, sets it up as an ordinary user, and boots it with qemu (by emulation, in half an hour;
+# ACCEL=kvm is quicker). Within, scripts/within-vm.sh runs as root and as the user, with and without a systemd session,
+# then under kernel settings that forbid sandboxes or tracers. Each line it prints says what was expected and what came;
+# FOLDER/console.log shows how far it is.
 #
 # Needs root, Linux, debootstrap, qemu-system-x86, mke2fs and the network (none inside the machine that is booted).
 # Exit: 0 everything came as expected, 1 something did not, 2 usage.
@@ -80,7 +81,8 @@ rm -f "$FOLDER/console.log" "$FOLDER/boot.log"
 timeout --kill-after=10s 60m qemu-system-x86_64 \
     -machine "accel=$ACCEL" -cpu max -smp 2 -m 2048 -display none -monitor none -no-reboot -nic none \
     -kernel "$FOLDER/vmlinuz" -initrd "$FOLDER/initrd" \
-    -append "root=/dev/vda rw console=ttyS0 quiet systemd.show_status=no" -serial "file:$FOLDER/boot.log" -serial "file:$FOLDER/console.log" \
+    -append "root=/dev/vda rw console=ttyS0 quiet systemd.show_status=no" \
+    -serial "file:$FOLDER/boot.log" -serial "file:$FOLDER/console.log" \
     -drive "file=$FOLDER/disk.img,format=raw,if=virtio,cache=unsafe" </dev/null || :
 tr -d '\r' <"$FOLDER/console.log" >"$FOLDER/console.txt"
 grep "^trial: " "$FOLDER/console.txt" || :

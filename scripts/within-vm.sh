@@ -72,7 +72,8 @@ setting() {
     printf '%s\n' "$told"
     expect "$1=$2: doctor names it" "$1" "$told"
     expect "$1=$2: doctor says that observing does not work" '^status [^0]' "$told"
-    expect "$1=$2: the demo refuses with the way out" "E_OBSERVER_MISSING.*Mend it with" "$(as_user "$PY -m troth demo" | tr "\n" " ")"
+    told=$(as_user "$PY -m troth demo" | tr "\n" " ")
+    expect "$1=$2: the demo refuses with the way out" "E_OBSERVER_MISSING.*Mend it with" "$told"
     sysctl -q -w "$1=$before" || say "as expected: $1 cannot be taken back before the next boot"
 }
 
