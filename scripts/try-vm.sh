@@ -53,9 +53,9 @@ cp -a "$BASE" "$ROOT"
 for name in /etc/resolv.conf /etc/hosts /etc/ssl/certs/ca-certificates.crt /etc/pip.conf; do
     if [ -e "$name" ]; then cp -L "$name" "$ROOT$name"; fi
 done
-git clone --quiet --no-hardlinks . "$ROOT/home/tester/checkout"
-chroot "$ROOT" chown -R tester:tester /home/tester
-chroot "$ROOT" su tester -c "cd ~/checkout && make setup-core" >"$FOLDER/setup.log" 2>&1 || {
+git clone --quiet --no-hardlinks . "$ROOT/srv/checkout"
+chroot "$ROOT" chown -R tester:tester /srv/checkout
+chroot "$ROOT" su tester -c "cd /srv/checkout && make setup-core" >"$FOLDER/setup.log" 2>&1 || {
     tail -n 20 "$FOLDER/setup.log"
     exit 1
 }
@@ -65,7 +65,7 @@ Description=The trial
 After=systemd-logind.service dbus.service
 [Service]
 Type=oneshot
-ExecStart=/bin/sh -c "exec /bin/sh /home/tester/checkout/scripts/within-vm.sh >/dev/ttyS1 2>&1"
+ExecStart=/bin/sh -c "exec /bin/sh /srv/checkout/scripts/within-vm.sh >/dev/ttyS1 2>&1"
 ExecStopPost=/bin/systemctl poweroff --force
 [Install]
 WantedBy=multi-user.target

@@ -3,8 +3,7 @@
 # "trial: as expected: ..." or "trial: NOT as expected: ...", and "trial: done" at the end.
 set -u
 
-HOME_OF=/home/tester
-AT=$HOME_OF/checkout
+AT=/srv/checkout
 PY=$AT/.venv/bin/python
 ID=$(id -u tester)
 BUS="XDG_RUNTIME_DIR=/run/user/$ID DBUS_SESSION_BUS_ADDRESS=unix:path=/run/user/$ID/bus"
