@@ -193,6 +193,14 @@ def told(address: Address, fault: psycopg.Error) -> TrothError:
         )
     if state in _BUSY:
         return Busy("E_BUSY", f"{_BUSY[state]}: {said}", place=place, remedy="Try again.")
+    if state == "25006" or (state == "0A000" and "during recovery" in said):
+        return Refused(
+            "E_STORE_READ_ONLY",
+            f"the database takes no rows now; it is a standby, or set to be read only: {said}",
+            place=place,
+            remedy="Nothing was recorded. Name the primary, or all servers with target_session_attrs=read-write.",
+            detail="not_recorded",
+        )
     if state in _NO_SCHEMA:
         return Refused(
             "E_STORE_SCHEMA",
