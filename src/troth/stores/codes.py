@@ -26,7 +26,7 @@ CODES: Final[dict[str, str]] = {
     "E_NO_DRIVER": "A ledger in PostgreSQL needs the package psycopg: pip install 'troth[postgres]'.",
     "E_STORE_SCHEMA": "The database holds no ledger yet, or one of another version; the message says what to do.",
     "E_STORE_REFUSED": "The database does not let this user do it; the message has its reason, the detail its code.",
-    "E_STORE_READ_ONLY": "The database is a standby, or read only; nothing was recorded. Name the server that takes rows.",
+    "E_STORE_READ_ONLY": "The database is a standby, or read only; nothing was recorded. Name the one that takes rows.",
     "E_STORE_LOST": "The database cannot be reached, or the connection broke; nothing was recorded, so try again.",
     "E_OUTCOME_UNKNOWN": "The connection broke during a COMMIT and the database cannot be asked what became of it; "
     "look with `troth log` before you try again.",
