@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -32,6 +33,8 @@ def sealed(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
 
 def outcome(sealed: dict[str, Path], place: Path, mechanism: Mechanism, script: str) -> dict[str, Any]:
     """Let an agent work on a copy of the project and return the answer of `troth run`."""
+    if mechanism.needs is not None and shutil.which(mechanism.needs) is None:
+        pytest.skip(f"needs {mechanism.needs}")
     root = place / "project"
     subprocess.run(["cp", "-a", str(sealed[mechanism.suite]), str(root)], check=True)
     project = Project(root, root / ".mentu" / "contracts" / "double")
