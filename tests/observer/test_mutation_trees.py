@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import subprocess
 from pathlib import Path
 
@@ -113,6 +114,17 @@ def test_what_is_malformed_or_unknown_has_none() -> None:
 def test_any_bytes_are_taken(data: bytes, ending: str) -> None:
     for made in mutations("a" + ending, data):
         assert made.applied(data) != data
+
+
+def test_what_macros_hide_in_c_says_nothing_of_the_rest() -> None:
+    source = b"int ZEXPORT f(a, b)\n    int a;\n    int b;\n{\n    return b == 0 ? 2L : a;\n}\n\n"
+    source += b"int g(int a) { return a > 1; }\n"
+    found = mutations("a.c", source)
+    assert {(one.line, one.before) for one in found} >= {(8, ">"), (8, "1")}
+    assert all(is_real(one, source) for one in found)
+    cut = next(one for one in found if one.before == ">")
+    assert not is_real(dataclasses.replace(cut, after="> ("), source)
+    assert mutations("a.js", b"function f( { return a > 1; }") == []
 
 
 def test_files_of_tests_and_settings_are_nobodys_mutants() -> None:

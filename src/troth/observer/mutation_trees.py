@@ -73,6 +73,8 @@ class Language:
     module: str
     function: str = "language"
     typed: bool = False
+    macros: bool = False
+    """Whether a preprocessor runs first: what its macros hide does not parse, and says nothing of the rest."""
     test_names: tuple[str, ...] = field(default=())
     """Endings of files that hold tests and not the program."""
 
@@ -89,7 +91,7 @@ _TS: Final = Language("TypeScript", "tree_sitter_typescript", "language_typescri
 _TSX: Final = Language("TypeScript", "tree_sitter_typescript", "language_tsx", typed=True, test_names=_TS_TESTS)
 _GO: Final = Language("Go", "tree_sitter_go", typed=True, test_names=("_test.go",))
 _RUST: Final = Language("Rust", "tree_sitter_rust", typed=True)
-_C: Final = Language("C", "tree_sitter_c", typed=True)
+_C: Final = Language("C", "tree_sitter_c", typed=True, macros=True)
 
 LANGUAGES: Final[Mapping[str, Language]] = {
     ".js": _JS, ".mjs": _JS, ".cjs": _JS, ".jsx": _JS, ".ts": _TS, ".mts": _TS, ".cts": _TS, ".tsx": _TSX,
@@ -130,10 +132,10 @@ def missing(paths: Iterable[str]) -> list[str]:
 def _parse(path: str, data: bytes) -> Tree | None:
     language = language_of(path)
     parser = _parser(language.module, language.function) if language is not None else None
-    if parser is None or len(data) > MAX_SOURCE or max(map(len, data.split(b"\n"))) > _LONGEST_LINE:
+    if language is None or parser is None or len(data) > MAX_SOURCE or max(map(len, data.split(b"\n"))) > _LONGEST_LINE:
         return None
     tree = parser.parse(data)
-    return None if tree.root_node.has_error else tree
+    return None if tree.root_node.has_error and not language.macros else tree
 
 
 class _File(SourceLines):
@@ -153,6 +155,8 @@ def _nodes(tree: Tree, data: bytes) -> Iterator[Node]:
     while stack and count < _MOST_NODES:
         node = stack.pop()
         count += 1
+        if node.is_error:
+            continue
         yield node
         # In Rust an attribute stands before what it is about; tests within the source are not the program.
         about_tests = False
@@ -312,5 +316,19 @@ def mutations(path: str, data: bytes) -> list[Mutation]:
 
 
 def is_real(mutation: Mutation, data: bytes) -> bool:
-    """Tell whether the edited source still parses."""
-    return _parse(mutation.path, mutation.applied(data)) is not None
+    """Tell whether the edited source still parses, where macros hide a part of it as far as the original does."""
+    edited = _parse(mutation.path, mutation.applied(data))
+    if edited is None or not edited.root_node.has_error:
+        return edited is not None
+    known = _parse(mutation.path, data)
+    return known is not None and _unread(edited) <= _unread(known)
+
+
+def _unread(tree: Tree) -> int:
+    """Count the places that did not parse."""
+    stack, count = [tree.root_node], 0
+    while stack:
+        node = stack.pop()
+        count += node.is_error or node.is_missing
+        stack.extend(child for child in node.children if child.has_error)
+    return count
