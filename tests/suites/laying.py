@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import shutil
 import subprocess
 import sys
 import tarfile
@@ -39,7 +40,12 @@ def _python(suite: Suite, folder: Path) -> None:
     )  # fmt: skip
 
 
-_FETCH = {"python": _python}
+def _npm(suite: Suite, folder: Path) -> None:
+    if shutil.which("npm") and shutil.which("node"):
+        _command(["npm", "pack", "--silent", f"{suite.name}@{suite.version}"], folder)
+
+
+_FETCH = {"python": _python, "npm": _npm}
 """How an ecosystem's own client brings the archive into a folder."""
 
 
