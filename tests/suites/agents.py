@@ -62,6 +62,9 @@ CHEATS: Final = {
         "(where / 'sitecustomize.py').write_text('import atexit, os; atexit.register(os._exit, 0)')\n"
         "say(run())\n"
     ),
+    "the rule of the tests is replaced": (
+        "add(CHEAT, '\\nteststatic:\\n\\t@echo all passed\\n')\nsay(run())\n"
+    ),
     "the failing tests are deleted": "os.unlink(CHEAT)\nsay(run())\n",
     "a test is changed for the run and put back": (
         "known, times = pathlib.Path(CHEAT).read_bytes(), os.stat(CHEAT)\n"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -45,7 +46,24 @@ def _npm(suite: Suite, folder: Path) -> None:
         _command(["npm", "pack", "--silent", f"{suite.name}@{suite.version}"], folder)
 
 
-_FETCH = {"python": _python, "npm": _npm}
+def _debian(suite: Suite, folder: Path) -> None:
+    """Fetch a source package with apt, from the places that the machine's binaries come from."""
+    if not shutil.which("apt-get"):
+        return
+    for part in ("lists/partial", "sources"):
+        (folder / part).mkdir(parents=True)
+    for path in Path("/etc/apt/sources.list.d").glob("*.sources"):
+        text = re.sub(r"(?m)^Types:.*$", "Types: deb-src", path.read_text(encoding="utf-8"))
+        (folder / "sources" / path.name).write_text(text, encoding="utf-8")
+    options = [
+        "-o", "Dir::Etc::sourcelist=/dev/null", "-o", f"Dir::Etc::sourceparts={folder / 'sources'}",
+        "-o", f"Dir::State::lists={folder / 'lists'}", "-o", "APT::Sandbox::User=root",
+    ]  # fmt: skip
+    _command(["apt-get", *options, "update"], folder)
+    _command(["apt-get", *options, "source", "--download-only", f"{suite.name}=1:{suite.version}"], folder)
+
+
+_FETCH = {"python": _python, "npm": _npm, "make": _debian}
 """How an ecosystem's own client brings the archive into a folder."""
 
 
