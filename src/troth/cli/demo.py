@@ -60,7 +60,8 @@ def play(
     """
     import json
 
-    from troth.airlock.run import RunOptions, run_commitment
+    from troth.airlock.run import run_commitment
+    from troth.airlock.run_parts import RunOptions
     from troth.cli.ledger import agents_text
     from troth.ledger.operations import Candidate
     from troth.observer.seal import seal_contract

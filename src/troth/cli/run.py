@@ -15,7 +15,7 @@ from troth.core.errors import Refused
 from troth.stores.postgres.address import is_address
 
 if TYPE_CHECKING:
-    from troth.airlock.run import Outcome
+    from troth.airlock.run_parts import Outcome
     from troth.airlock.runs import RunState
     from troth.stores.workspace import Workspace
 
@@ -125,7 +125,8 @@ def run_cmd(  # noqa: PLR0917 - click calls it by name
     annotated; one that establishes nothing is recorded with what was missing. A person approves, or the validators of
     the commitment's tier where the genesis key defines tiers.
     """
-    from troth.airlock.run import RunOptions, resume_run, run_commitment
+    from troth.airlock.run import resume_run, run_commitment
+    from troth.airlock.run_parts import RunOptions
     from troth.cli.options import Notes, acting
     from troth.observer.ready import require_observer
     from troth.stores.opening import open_store
