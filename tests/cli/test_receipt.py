@@ -250,7 +250,9 @@ def test_verify_by_pins(run: Run, tmp_path: Path) -> None:
     status, out, _ = run("receipt", "verify", folder, "--pin", pins)
     assert status == 1
     assert 'grade: producer is "verifier", asked for is "someone else"' in out
-    for text, code in (("observed_party = 1", "E_PIN_MALFORMED"), ("=", "E_PIN_UNREADABLE")):
+    for text, code in (("observed_party = 1", "E_PIN_MALFORMED"), ("=", "E_PIN_UNREADABLE"),
+        ("a = " + "[" * 5000, "E_PIN_UNREADABLE"), ("#" * (1 << 20) + "\n", "E_PIN_UNREADABLE"),
+    ):  # fmt: skip
         pins.write_text(text)
         status, out, _ = run("receipt", "verify", folder, "--pin", pins, "--json")
         assert (status, json.loads(out)["error"]["code"]) == (2, code)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import subprocess
@@ -80,6 +81,18 @@ def test_unittest_leaves_a_report_of_every_test(run: Run) -> None:
         "test_a.T.test_unexpected": "failed", "test_a.T.test_parts": "failed",
         "test_a.T.test_leaves_nothing_behind": "passed",
     }  # fmt: skip
+
+
+@pytest.mark.parametrize("odd", [[], {}, [1], None, 1])
+def test_an_outcome_that_is_no_word_is_passed_over(odd: object) -> None:
+    """The lines are the program's under test: an array where a word belongs names no outcome."""
+    go = {"Action": odd, "Package": "example.org/m", "Test": "TestA"}
+    sound = {"Action": "pass", "Package": "example.org/m", "Test": "TestB"}
+    counts = parse_go(b"".join(json.dumps(one).encode() + b"\n" for one in (go, sound)))
+    assert dict(counts.outcomes) == {"example.org/m.TestB": "passed"}
+    lines = ({"type": "suite", "event": "started"}, {"type": "test", "name": "a", "event": odd})
+    rust = parse_libtest(b"".join(json.dumps(one).encode() + b"\n" for one in lines))
+    assert (rust.source, dict(rust.outcomes)) == ("report", {})
 
 
 FORGED = "import atexit\natexit.register(lambda: print('\\nRan 9 tests in 0.001s\\n\\nOK'))\n"

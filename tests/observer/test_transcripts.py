@@ -152,6 +152,20 @@ def test_one_call_has_one_result() -> None:
     assert told(found) == [("pytest", 1)]
 
 
+@pytest.mark.parametrize("odd", [["Bash"], {"name": "Bash"}, None, 1])
+def test_a_tool_whose_name_is_no_text_is_another_tool(odd: Any) -> None:
+    """A name that is an array or an object is no key of ours, and ends no reading."""
+    block = {"type": "tool_use", "id": "c1", "name": odd, "input": {"command": "make"}}
+    session = lines(
+        {"type": "assistant", "sessionId": "s", "message": {"content": [block]}}, call("pytest -q", 2), result("ok", 2)
+    )
+    assert told(read(session, "claude-code")) == [("pytest -q", 0)]
+    item = {"name": odd, "call_id": "c1", "arguments": "{}"}
+    for kind in ("custom_tool_call", "function_call", "local_shell_call"):
+        rollout = lines({"type": "response_item", "payload": {"type": kind, **item}})
+        assert read(rollout, "codex-rollout").unread == ()
+
+
 def test_codex_denials_and_other_items_are_no_claims() -> None:
     def item(**more: Any) -> dict[str, Any]:
         held = {

@@ -17,7 +17,7 @@ from troth.core.errors import DoesNotHold, NotEstablished, Refused, TrothError
 from troth.core.notes import COSIGNATURE, ED25519, Signer
 from troth.receipts import bundles
 from troth.receipts.bundles import CODES, Vouched, found_in, parse_bundle
-from troth.receipts.demands import Identity, Signers, demand, identity, read_identities, settled
+from troth.receipts.demands import Identity, Signers, demand, identity, parse_identities, read_identities, settled
 from troth.receipts.envelopes import CODES as ENVELOPE_CODES
 from troth.receipts.envelopes import PAYLOAD_TYPE
 
@@ -216,3 +216,10 @@ def test_a_list_that_could_be_read_otherwise_is_refused(value: dict[str, Any]) -
         read_identities(value)
     assert fault.value.code == "E_IDENTITY_MALFORMED"
     assert identity("a", "b") == Identity("a", "b")
+
+
+@pytest.mark.parametrize("data", [b"=", b"\xff", b"a = " + b"[" * 5000, b"a = " + b"9" * 5000, b""])
+def test_a_list_of_signers_that_is_no_toml_is_refused(data: bytes) -> None:
+    with pytest.raises(Refused) as fault:
+        parse_identities(data)
+    assert fault.value.code == "E_IDENTITY_MALFORMED"

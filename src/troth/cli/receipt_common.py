@@ -78,19 +78,16 @@ def read_pin_file(path: str) -> ConsumerPins:
     Raises:
         Refused: ``E_PIN_UNREADABLE`` or ``E_PIN_MALFORMED``.
     """
-    import tomllib
     from pathlib import Path
 
-    from troth.receipts.pinning import read_pins
+    from troth.receipts.pinning import MAX_PINS, parse_pins, unreadable_pins
 
     try:
-        text = Path(path).read_text(encoding="utf-8")
-        value = tomllib.loads(text)
-    except (OSError, ValueError) as fault:
-        raise Refused(
-            "E_PIN_UNREADABLE",
-            f"the pin file cannot be read: {fault}",
-            remedy="A pin file is TOML in UTF-8; `troth receipt verify --help` shows one.",
-            place=Place(file=path),
-        ) from None
-    return read_pins(value)
+        try:
+            with Path(path).open("rb") as file:
+                data = file.read(MAX_PINS + 1)
+        except (OSError, ValueError) as fault:
+            raise unreadable_pins(str(fault)) from None
+        return parse_pins(data)
+    except Refused as fault:
+        raise Refused(fault.code, fault.message, remedy=fault.remedy, place=Place(file=path)) from None

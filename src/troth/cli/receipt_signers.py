@@ -150,7 +150,7 @@ def believed(member: Member, said: SignatureWords) -> tuple[Member, Signers | No
 
 def _identities(said: SignatureWords) -> list[Identity]:
     from troth.core.errors import Place, Refused
-    from troth.receipts.demands import identity, read_identities
+    from troth.receipts.demands import identity, parse_identities
     from troth.stores.durable import read_regular
 
     one_for_all = len(said.issuers) == 1 and said.identities
@@ -163,17 +163,12 @@ def _identities(said: SignatureWords) -> list[Identity]:
         )
     found = [identity(name, issuer) for name, issuer in zip(said.identities, issuers, strict=True)]
     if said.signers is not None:
-        import tomllib
-
         path = Path(said.signers)
         data = read_regular(path, SIGNERS_LIMIT, "E_IDENTITY_MALFORMED", "the list of signers")
         try:
-            found += read_identities(tomllib.loads(data.decode("utf-8")))
-        except (Refused, ValueError) as fault:
-            told = fault.message if isinstance(fault, Refused) else f"it is no TOML in UTF-8: {fault}"
-            code = fault.code if isinstance(fault, Refused) else "E_IDENTITY_MALFORMED"
-            remedy = fault.remedy if isinstance(fault, Refused) else None
-            raise Refused(code, told, remedy=remedy, place=Place(file=str(path))) from None
+            found += parse_identities(data)
+        except Refused as fault:
+            raise Refused(fault.code, fault.message, remedy=fault.remedy, place=Place(file=str(path))) from None
     return found
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from troth.airlock.hook_claims import hear, rollout_of
 from troth.airlock.hooking import Bound, Judged, Memory, judge, run_name
@@ -35,14 +35,8 @@ def notified(word: str, bound: Bound) -> Judged | None:
     """
     memory = Memory.of(bound.root)
     memory.forget_last()
-    try:
-        value = loads(word.encode("utf-8", "surrogateescape"), _LIMITS)
-    except JsonFault as fault:
-        raise Refused("E_HOOK_INPUT", f"the last word is not what Codex sends: {fault.message}") from None
-    kind = value.get("type") if type(value) is dict else None
-    if type(kind) is not str:
-        raise Refused("E_HOOK_INPUT", "the last word is not what Codex sends: it has no type")
-    if kind != TURN:
+    value = read_notification(word)
+    if value is None:
         return None
     turn = value.get("turn-id")
     last = value.get("last-assistant-message")
@@ -51,3 +45,19 @@ def notified(word: str, bound: Bound) -> Judged | None:
     judged = judge(bound, run=run_name(turn if type(turn) is str else ""), agent=AGENT, heard=heard)
     memory.conclude(judged, "codex")
     return judged
+
+
+def read_notification(word: str) -> dict[str, Any] | None:
+    """Return the notification of a completed turn that a word is; ``None`` for any other notification.
+
+    Raises:
+        Refused: ``E_HOOK_INPUT``.
+    """
+    try:
+        value = loads(word.encode("utf-8", "surrogateescape"), _LIMITS)
+    except JsonFault as fault:
+        raise Refused("E_HOOK_INPUT", f"the last word is not what Codex sends: {fault.message}") from None
+    kind = value.get("type") if type(value) is dict else None
+    if type(kind) is not str:
+        raise Refused("E_HOOK_INPUT", "the last word is not what Codex sends: it has no type")
+    return value if kind == TURN else None

@@ -140,8 +140,8 @@ def parse_list(data: bytes) -> Counts:
     return counted(cases)
 
 
-_GO: Final[Mapping[object, Outcome]] = {"pass": "passed", "fail": "failed", "skip": "skipped"}
-_LIBTEST: Final[Mapping[object, Outcome]] = {
+_GO: Final[Mapping[str, Outcome]] = {"pass": "passed", "fail": "failed", "skip": "skipped"}
+_LIBTEST: Final[Mapping[str, Outcome]] = {
     "ok": "passed", "failed": "failed", "timeout": "failed", "ignored": "skipped",
 }  # fmt: skip
 
@@ -157,12 +157,17 @@ def _events(output: bytes) -> Iterator[Mapping[str, Any]]:
                 yield value
 
 
+def _outcome_of(word: Any, words: Mapping[str, Outcome]) -> Outcome | None:
+    """Look a word up that may be no text at all: a program under test prints these lines."""
+    return words.get(word) if isinstance(word, str) else None
+
+
 def parse_go(output: bytes) -> Counts:
     """Read the events of ``go test -json``; without any it is ``unknown``."""
     cases: list[tuple[str, Outcome]] = []
     packages = 0
     for event in _events(output):
-        package, test, outcome = event.get("Package"), event.get("Test"), _GO.get(event.get("Action"))
+        package, test, outcome = event.get("Package"), event.get("Test"), _outcome_of(event.get("Action"), _GO)
         if not isinstance(package, str) or outcome is None:
             continue
         packages += 1
@@ -179,7 +184,7 @@ def parse_libtest(output: bytes) -> Counts:
     cases: list[tuple[str, Outcome]] = []
     suites = 0
     for event in _events(output):
-        kind, name, outcome = event.get("type"), event.get("name"), _LIBTEST.get(event.get("event"))
+        kind, name, outcome = event.get("type"), event.get("name"), _outcome_of(event.get("event"), _LIBTEST)
         if kind == "suite" and event.get("event") == "started":
             suites += 1
         elif kind == "test" and isinstance(name, str) and outcome is not None:

@@ -9,6 +9,7 @@ other, a key under two names is one signer, and so is an identity with two bundl
 from __future__ import annotations
 
 import re
+import tomllib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal
@@ -225,6 +226,19 @@ def read_identities(value: Mapping[str, Any]) -> tuple[Identity, ...]:
     if not found:
         raise _malformed("it names nobody")
     return _distinct(found)
+
+
+def parse_identities(data: bytes) -> tuple[Identity, ...]:
+    """Return the identities of a reader's list in TOML.
+
+    Raises:
+        Refused: as :func:`read_identities`; ``E_IDENTITY_MALFORMED`` as well for what is no TOML in UTF-8.
+    """
+    try:
+        value = tomllib.loads(data.decode("utf-8"))
+    except (ValueError, RecursionError) as fault:  # nested too deep is no ValueError
+        raise _malformed(f"it is no TOML in UTF-8: {fault}") from None
+    return read_identities(value)
 
 
 def _malformed(message: str) -> Refused:

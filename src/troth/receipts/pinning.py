@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
@@ -13,6 +14,9 @@ from troth.receipts.kinds import SCOPES, Broken, Record, is_digest, is_text, req
 from troth.receipts.member import CORE_RECORDS, FILES, MappingMember, Member, ReadFault
 from troth.receipts.policy import CHECKS, PINNED
 from troth.receipts.reader import MemberReader
+
+MAX_PINS: Final = 1 << 20
+"""Longest pin file, in bytes; it names a handful of producers and digests."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,6 +160,30 @@ def _wrong(where: str, what: str) -> Refused:
         f"{where}: {what}",
         remedy="A pin file names observed_party and [producers] observation, tree, grade; "
         "it may name authority, claim_id, invocation_id, [scope], [witness_scope] and [sha256].",
+    )
+
+
+def parse_pins(data: bytes) -> ConsumerPins:
+    """Read a consumer's pins in TOML.
+
+    Raises:
+        Refused: ``E_PIN_UNREADABLE`` for what is no TOML in UTF-8, or too long; ``E_PIN_MALFORMED`` as `read_pins`.
+    """
+    if len(data) > MAX_PINS:
+        raise unreadable_pins(f"more than {MAX_PINS} bytes")
+    try:
+        value = tomllib.loads(data.decode("utf-8"))
+    except (ValueError, RecursionError) as fault:  # nested too deep is no ValueError
+        raise unreadable_pins(str(fault)) from None
+    return read_pins(value)
+
+
+def unreadable_pins(why: str) -> Refused:
+    """Return the refusal of a pin file that cannot be read."""
+    return Refused(
+        "E_PIN_UNREADABLE",
+        f"the pin file cannot be read: {why}",
+        remedy="A pin file is TOML in UTF-8; `troth receipt verify --help` shows one.",
     )
 
 

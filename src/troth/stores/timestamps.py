@@ -113,7 +113,7 @@ def request_stamp(
         client.TimestampRequestBuilder().data(text).hash_algorithm(client.HashAlgorithm.SHA256).build()
     )
     data = _post(url, request.as_bytes(), timeout, clock)
-    response = _decoded(data)
+    response = decoded(data)
     if client.PKIStatus(response.status) != client.PKIStatus.GRANTED:
         said = ", ".join(str(line) for line in (response.status_string or ()))
         raise NotEstablished("E_TIMESTAMP_REFUSED", f"the service gave no timestamp: {said or 'no reason told'}")
@@ -135,7 +135,7 @@ def check_stamp(text: bytes, file: Path, certificates: Path | None) -> Stamp:
     """
     _client()
     data = read_regular(file, RESPONSE_LIMIT, "E_TIMESTAMP_MISSING", "the timestamp")
-    response = _decoded(data, file)
+    response = decoded(data, file)
     if response.status != 0:
         raise _invalid("the response grants no timestamp", file)
     if _imprint(response) != _digest(response, text):
@@ -149,7 +149,12 @@ def _invalid(message: str, file: Path | None = None) -> DoesNotHold:
     return DoesNotHold("E_TIMESTAMP_INVALID", message, place=Place(file=str(file)) if file is not None else None)
 
 
-def _decoded(data: bytes, file: Path | None = None) -> TimeStampResponse:
+def decoded(data: bytes, file: Path | None = None) -> TimeStampResponse:
+    """Return the response that the bytes are, granted or not; nothing in it is verified.
+
+    Raises:
+        Refused: ``E_TIMESTAMP_MALFORMED``.
+    """
     place = Place(file=str(file)) if file is not None else None
     try:
         response: TimeStampResponse = _client().decode_timestamp_response(data)

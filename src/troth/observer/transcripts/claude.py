@@ -69,7 +69,7 @@ def _read(stream: BinaryIO, found: Finding) -> Transcript:
         if kind == "user" and _typed_a_command(entry):
             found.beside.add("a command of the person's")
         for block in _blocks(entry):
-            if kind == "assistant" and block.get("type") == "tool_use" and block.get("name") in TOOLS:
+            if kind == "assistant" and block.get("type") == "tool_use" and text_at(block, "name") in TOOLS:
                 command, call = text_at(block, "input", "command"), text_at(block, "id")
                 given = block.get("input")
                 behind = isinstance(given, dict) and given.get("run_in_background") is True

@@ -1,0 +1,1 @@
+"""Fuzzing of every reader of foreign bytes: ``python fuzz/run.py --help``."""
