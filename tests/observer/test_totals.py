@@ -15,7 +15,7 @@ from support.observing import needs_observer
 from support.tracing import lines, read
 from support.watching import Watch, watch, workspace
 from troth.observer.counting import compare, differences
-from troth.observer.totals import Printed, may_tell, only, read_line, read_output, said_in, worded
+from troth.observer.totals import Printed, Statement, may_tell, only, read_line, read_output, said_in, worded
 from troth.observer.transcripts import read_transcript
 
 __all__ = ["watch", "workspace"]
@@ -71,7 +71,15 @@ def test_any_text_is_read(text: str) -> None:
     assert all(worded(stated.totals) or not stated.totals for stated in said_in(text))
 
 
+def test_a_message_made_to_take_long_is_read_once() -> None:
+    """Each piece would be searched anew from every one of its marks: hours, were it not cut first."""
+    assert said_in("x" + "`" * (1 << 20) + "a" * (1 << 20) + ".\n\n- `pytest -q`: 12 passed\n") == [
+        Statement("pytest -q", {"passed": 12})
+    ]
+
+
 CLAIMS = [
+    "```text\n1/2\n```\n\n- `python golden.py`: 4966/4966\n",
     "- `python golden.py`: exit 0, 4966/4966\n",
     "Mended.\n\n**`python golden.py`** exits 0, prints 4966/4966.\n",
     "## Results\n\n- mended the table\n- `python golden.py` → 4966/4966 passed\n",
@@ -83,6 +91,10 @@ NO_CLAIMS = [
     "It was so on main.\n`python golden.py`: 4966/4966\n",
     "> `python golden.py`: 4966/4966\n",
     "```\n`python golden.py`: 4966/4966\n```\n",
+    "````\n```\n`python golden.py`: 4966/4966\n```\n````\n",
+    "~~~ `x`\n```\n`python golden.py`: 4966/4966\n~~~\n",
+    "     ```\n     `python golden.py`: 4966/4966\n     ```\n",
+    "```\n" + "x\n" * (1 << 15) + "`python golden.py`: 4966/4966\n```\n",
     "Run `python golden.py`, it should print 4966/4966\n",
     "`python golden.py`: 4966/4966 of the ones I touched\n",
     "`python golden.py`: 4966/4966?\n",

@@ -206,7 +206,7 @@ _MARKS: Final = re.compile(r"^\s*(?:[-*+]|\d{1,3}[.)])\s+")
 _SPAN: Final = re.compile(r"(`+)([^`]+)\1")
 _EXIT: Final = re.compile(r"\bexit(?:s|ed)?(?: with)?(?: (?:code|status))?[ :=]*(-?\d{1,3})\b", re.IGNORECASE)
 _BEFORE: Final = re.compile(r"(?:(?:and|prints|printed|reports|reported|gives|gave|says|shows|now|with) )+")
-_FENCE: Final = re.compile(r"\s{0,3}(?:```|~~~)")
+_FENCE: Final = re.compile(r"\s*(?:(`{3,})(?=[^`]*$)|(~{3,}))(.*)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -226,13 +226,20 @@ def said_in(text: str) -> list[Statement]:
     but that these are results: it could be somebody else's report, a plan, or what was before.
     """
     found: list[Statement] = []
-    fenced = False
+    begun = len(lines_of(text[:-MAX_TEXT])) - 1  # a block may begin before what is read
+    fence = ""
     leads, ended = True, False
-    for line in lines_of(text[-MAX_TEXT:]):
-        if _FENCE.match(line):
-            fenced = not fenced
+    for number, line in enumerate(lines_of(text)):
+        mark = _FENCE.match(line)
+        if mark and not fence:
+            fence = mark[1] or mark[2]
             continue
-        if fenced:
+        if fence:
+            # Only a bare one of the same kind, no shorter, ends a block: what is quoted may hold blocks of its own.
+            if mark and (mark[1] or mark[2]).startswith(fence) and not mark[3].strip():
+                fence = ""
+            continue
+        if number < begun:
             continue
         if not line.strip():
             leads = leads or ended
@@ -249,8 +256,10 @@ def said_in(text: str) -> list[Statement]:
 
 
 def _claim(line: str) -> Statement | None:
+    if len(line) > MAX_LINE or "?" in line or line.lstrip().startswith((">", "|", "#")):
+        return None
     spans = _SPAN.findall(line)
-    if len(spans) != 1 or "?" in line or line.lstrip().startswith((">", "|", "#")) or len(line) > MAX_LINE:
+    if len(spans) != 1:
         return None
     command = spans[0][1].strip()
     bare = re.sub(r"[*_✅✓✔→—–]", " ", _SPAN.sub(" ", _MARKS.sub("", line)))
