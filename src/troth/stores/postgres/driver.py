@@ -110,8 +110,13 @@ def proof_demanded(said: Mapping[str, Any], environment: Mapping[str, str]) -> d
         environment: where libpq looks for what the address does not say.
     """
     decided = {"sslmode", "service"} & said.keys() or {"PGSSLMODE", "PGSERVICE"} & environment.keys()
-    hosts = str(said.get("host") or environment.get("PGHOST") or said.get("hostaddr") or "").split(",")
-    if decided or all(map(_on_this_machine, hosts)):
+    # Where a number stands beside a name, libpq goes to the number: both have to be this machine's.
+    places = [
+        place
+        for member, variable in (("host", "PGHOST"), ("hostaddr", "PGHOSTADDR"))
+        for place in str(said.get(member) or environment.get(variable) or "").split(",")
+    ]
+    if decided or all(map(_on_this_machine, places)):
         return {}
     own = Path(environment.get("HOME", "/")) / ".postgresql" / "root.crt"
     by_file = "sslrootcert" in said or "PGSSLROOTCERT" in environment or own.exists()
