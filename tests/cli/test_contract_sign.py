@@ -72,6 +72,19 @@ def test_a_signed_contract_is_told_and_an_exchanged_one_is_refused(project: Proj
     )
 
 
+def test_a_seal_of_another_contract_is_not_signed(project: Project, keys: dict[str, str]) -> None:
+    """Signed here, it could be laid beside the contract that it names, whose Statement the same key may have signed."""
+    seal = project.contract / "seal.json"
+    sealed = seal.read_bytes()
+    sign = ("contract", "sign", project.contract, "--key", OWNER, "--json")
+    for other in ({**json.loads(sealed), "contract_sha256": "0" * 64, "tools": []}, {}):
+        seal.write_text(json.dumps(other))
+        assert code(project.troth(*sign)) == (1, "E_SEAL_OTHER")
+        assert not list(project.contract.glob("*.dsse.json")), "nothing is signed"
+    seal.write_bytes(sealed)
+    assert project.troth(*sign).exit == 0
+
+
 @needs_observer
 def test_a_run_takes_no_contract_that_is_not_signed_as_asked(project: Project, keys: dict[str, str]) -> None:
     def run(*words: str) -> Answer:

@@ -84,13 +84,30 @@ def sign_contract(contract: bytes, statement: bytes, signers: Sequence[Signer], 
     return signed(statement, signers, present=before.signatures if before is not None else ())
 
 
-def sign_seal(seal: bytes, signers: Sequence[Signer], present: bytes | None) -> Envelope:
+def _is_about(seal: bytes, contract: bytes) -> bool:
+    """Tell whether a report of sealing says that it is of this very contract."""
+    try:
+        report = loads(seal, _SEAL)
+    except JsonFault:
+        return False
+    return isinstance(report, dict) and report.get("contract_sha256") == sha256_hex(contract)
+
+
+def sign_seal(seal: bytes, contract: bytes, signers: Sequence[Signer], present: bytes | None) -> Envelope:
     """Return the report of sealing in an envelope, as :func:`sign_contract` does the Statement.
 
     Raises:
         Refused: ``E_ENVELOPE_MALFORMED``.
-        DoesNotHold: ``E_ENVELOPE_OTHER``.
+        DoesNotHold: ``E_SEAL_OTHER``: the report is of another contract, beside which its signature would count;
+            ``E_ENVELOPE_OTHER``.
     """
+    if not _is_about(seal, contract):
+        raise DoesNotHold(
+            "E_SEAL_OTHER",
+            "seal.json is not the report of sealing this contract",
+            remedy="Put its own report back, or seal the contract anew; nothing was signed.",
+            place=Place(file="seal.json"),
+        )
     before = _parsed(present, SEAL_ENVELOPE) if present is not None else None
     if before is not None and before.payload != seal:
         raise _other(SEAL_ENVELOPE, "seal.json")
@@ -125,12 +142,7 @@ def require_signed(
     _require_valid(MappingMember({FILES["contract"]: contract, STATEMENT_FILE: payload}))
     if seal is not None:
         payload, _ = opened(_there(seal_envelope, SEAL_ENVELOPE), asked, SEAL_TYPE)
-        try:
-            report = loads(seal, _SEAL)
-        except JsonFault:
-            report = None
-        about = report.get("contract_sha256") if isinstance(report, dict) else None
-        if payload != seal or about != sha256_hex(contract):
+        if payload != seal or not _is_about(seal, contract):
             raise _other(SEAL_ENVELOPE, "the seal.json of this contract")
     return signers
 
