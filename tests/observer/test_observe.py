@@ -132,6 +132,19 @@ def _processes_named(words: str) -> list[str]:
     return found
 
 
+def test_of_an_output_without_an_end_no_more_than_the_cap_is_kept(
+    watch: Watch, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("troth.observer.launch.MAX_TRANSCRIPT", 5000)
+    short = watch("print('x' * 4999)")
+    assert short.launch_receipt["transcript_sha256"] == hashlib.sha256(b"x" * 4999 + b"\n").hexdigest()
+    assert not short.observed.launched.transcript_cut
+    long = watch("for _ in range(40): print('x' * 100000)")
+    assert long.launch_receipt["transcript_sha256"] == hashlib.sha256(b"x" * 5000).hexdigest()
+    assert long.observed.launched.transcript_cut
+    assert (long.exit, long.complete) == (0, True)
+
+
 def test_a_background_process_does_not_outlive_the_run(watch: Watch) -> None:
     nap = f"601.{os.getpid()}"
     watch(f"import subprocess; subprocess.Popen(['sleep', '{nap}'], start_new_session=True)")

@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from redteam.mechanisms import MECHANISMS, START, SUPPORTED, Mechanism
+from redteam.mechanisms import FAILED, MECHANISMS, START, SUPPORTED, Mechanism
 from support.observing import needs_observer
-from support.project import CONTRACT, Project, lay_out
+from support.project import CONTRACT, FILES, Project, lay_out
 
 pytestmark = [needs_observer, pytest.mark.observer]
 
@@ -75,6 +75,28 @@ def test_the_cheat_comes_to_nothing(sealed: dict[str, Path], tmp_path: Path, mec
 def test_its_honest_twin_is_supported(sealed: dict[str, Path], tmp_path: Path, mechanism: Mechanism) -> None:
     result = outcome(sealed, tmp_path, mechanism, mechanism.twin)
     assert verdict(result) == SUPPORTED, "\n".join([result["sentence"], *result["notes"]])
+
+
+OUTSIDE = (
+    "import subprocess, sys\n"
+    "words = [sys.executable, '-c', 'from src import app; print(app.double(2))']\n"
+    "sys.exit(subprocess.run(words, capture_output=True, text=True).stdout != '4\\n')\n"
+)
+"""An acceptance that judges the program by what it prints, in a process that does not load it."""
+
+
+@pytest.mark.slow
+def test_what_judges_from_outside_is_not_replaced_from_within(tmp_path: Path) -> None:
+    (mechanism,) = (one for one in MECHANISMS if one.name == "pytest from within")
+    root = tmp_path / "sealed" / "project"
+    root.mkdir(parents=True)
+    second = '[[acceptance]]\nid = "outside"\nargv = ["python3", "tests/outside.py"]\n\n[adequacy]'
+    contract = CONTRACT.replace(RUNNERS["unittest"], RUNNERS["pytest"]).replace("max = 4", "max = 1")
+    lay_out(root, contract.replace("[adequacy]", second), {**FILES, "tests/outside.py": OUTSIDE})
+    for script, expected in ((mechanism.cheat, FAILED), (mechanism.twin, SUPPORTED)):
+        place = tmp_path / expected[0]
+        place.mkdir()
+        assert verdict(outcome({"pytest": root}, place, mechanism, script)) == expected
 
 
 def test_every_mechanism_stands_once() -> None:
