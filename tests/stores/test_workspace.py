@@ -111,6 +111,7 @@ def test_a_link_or_a_file_in_the_place_of_the_folder_is_refused(tmp_path: Path) 
         ("a: !!python/object:os.system x\n", ""),
         ("a: 2026-99-99\n", ""),
         ("? {}\n: x\n", ""),
+        ("a: !!int\n", ""),
     ],
 )
 def test_settings_that_cannot_be_understood(text: str, words: str) -> None:

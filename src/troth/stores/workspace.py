@@ -239,8 +239,9 @@ def _yaml(data: bytes, path: Path) -> Any:
         line = fault.problem_mark.line + 1 if fault.problem_mark is not None else None
         problem = " ".join((fault.problem or "not YAML").split())
         raise _config_fault(path, problem, line=line) from None
-    except (YAMLError, ValueError, TypeError, AttributeError, RecursionError) as fault:
-        # ruamel.yaml lets some construction errors through as they are (an impossible date, an unhashable key).
+    except (YAMLError, ValueError, TypeError, AttributeError, LookupError, RecursionError) as fault:
+        # ruamel.yaml lets some construction errors through as they are: an impossible date, an unhashable key, `!!int`
+        # of nothing.
         raise _config_fault(path, " ".join(str(fault).split()) or "not YAML") from None
 
 

@@ -60,17 +60,20 @@ def read_rollout(stream: BinaryIO) -> Transcript:
             _once(found, told, text_at(item, "id"), (number, item), time)
         elif kind == "exec_command_end":
             _once(found, told, text_at(body, "call_id"), (number, body), time)
-        elif kind in ("function_call", "custom_tool_call", "mcp_tool_call_begin"):
-            if text_at(body, "name") not in _RUNS_NOTHING:
-                found.beside.add("another tool")
         elif entry.get("type") == "compacted":
             found.beside.add("an earlier part")
         elif kind == "task_complete":
             found.last = text_at(body, "last_agent_message")
-        elif kind in ("function_call", "local_shell_call") and (text_at(body, "name") or "local_shell") in _CALLS:
+        elif (
+            kind in ("function_call", "local_shell_call")
+            and (text_at(body, "name") if "name" in body else "local_shell") in _CALLS
+        ):
             if len(asked) >= MAX_PENDING:
                 asked.pop(next(iter(asked)))
             asked[text_at(body, "call_id")] = (number, _command_of(body))
+        elif kind in ("function_call", "custom_tool_call", "mcp_tool_call_begin"):
+            if text_at(body, "name") not in _RUNS_NOTHING:
+                found.beside.add("another tool")
         elif kind == "function_call_output" and text_at(body, "call_id") in asked:
             call = text_at(body, "call_id")
             at, command = asked.pop(call)
