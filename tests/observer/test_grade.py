@@ -394,6 +394,34 @@ def test_tests_that_the_code_under_test_rewrites_while_it_runs(ground: Ground) -
     assert made.report["commands"][0]["runs"][0]["protected_written"] == ["tests/test_zz.py"]
 
 
+def swapping(folder: str) -> str:
+    """Code that works with a changed copy of a folder and then moves the untouched one back."""
+    return (
+        f"import atexit, os, shutil\nos.rename({folder!r}, 'away'); shutil.copytree('away', {folder!r})\n"
+        "path = 'sub/tests/test_zz.py'\ntext = open(path).read().replace('self.fail()', 'pass')\n"
+        "open(path, 'w').write(text)\n"
+        f"def back():\n    shutil.rmtree({folder!r}); os.rename('away', {folder!r})\natexit.register(back)\n"
+    )
+
+
+@pytest.mark.parametrize("folder", ["sub", "sub/tests"])
+def test_tests_before_whose_folder_another_stands_while_they_run(ground: Ground, folder: str) -> None:
+    """Moving a folder touches no file in it, so that only the folder's own move can tell."""
+    ground.write("sub/__init__.py", "")
+    ground.write(
+        "sub/tests/test_zz.py", "import unittest\nclass Z(unittest.TestCase):\n    def test_z(self): self.fail()\n"
+    )
+    argv = ("python3", "-m", "unittest", "-q", "tests.test_app", "sub.tests.test_zz")
+    ground.seal(argv, more=(Entry("sub/tests", "directory", EMPTY),))
+    # Making and removing a file beside the tests moves the folder's times, and is no move of it.
+    ground.write("app.py", APP + "import os\nopen('sub/tests/new', 'w').close()\nos.unlink('sub/tests/new')\n")
+    assert results(ground.grade()) == {"c0": 1}
+    ground.write("app.py", APP + swapping(folder))
+    made = ground.grade()
+    assert (results(made), why(made)) == ({}, "protected_written")
+    assert made.report["commands"][0]["runs"][0]["protected_written"] == [folder]
+
+
 TOUCHES = (
     "import os, unittest\nclass Z(unittest.TestCase):\n    def test_z(self): os.utime('tests/page.html', (1, 1))\n"
 )

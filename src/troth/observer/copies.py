@@ -11,7 +11,7 @@ import shutil
 import stat
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Final
 
 from troth.observer.folders import fits, remove_tree, walk
@@ -130,6 +130,18 @@ def marks_of_protected(copy: Path, entries: Iterable[Entry]) -> dict[str, Marks]
                 path = os.path.relpath(full, copy)
                 if entry.protects(path):
                     found[path] = _marks(full)
+    return found
+
+
+def change_times_above(copy: Path, names: Iterable[str]) -> dict[str, int]:
+    """Return the change times, in nanoseconds, of the folders of a copy in which the named files stand."""
+    folders = {parent for name in names for parent in map(str, PurePosixPath(name).parents)} - {"."}
+    found: dict[str, int] = {}
+    for name in sorted(folders):
+        try:
+            found[name] = os.lstat(copy / name).st_ctime_ns
+        except OSError:
+            continue  # gone, and what stood in it with it
     return found
 
 

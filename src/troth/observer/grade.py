@@ -28,6 +28,7 @@ from troth.observer.commands import Bench, CommandRun, run_command
 from troth.observer.contract_source import RunLimits
 from troth.observer.copies import (
     CACHES,
+    change_times_above,
     copy_workspace,
     differing,
     marks_of_protected,
@@ -111,17 +112,21 @@ class _Ground:
             for name in _plugin_lists(self.tree):
                 put_back(copy, self.start, name)
             before = marks_of_protected(copy, self.entries)
-            watch = FileWatch(copy, sorted(self.times_set & before.keys()))
+            above = change_times_above(copy, before)
+            watch = FileWatch(copy, sorted(self.times_set & before.keys()), above)
             run = run_command(self.bench, copy, command.argv)
             seen = watch.finish()
             after = marks_of_protected(copy, self.entries)
+            now = change_times_above(copy, before)
         moved = {name for name in before.keys() | after.keys() if before.get(name) != after.get(name)}
         harmless = {
             name
             for name in moved & self.times_set
-            if name not in seen and only_times_moved(before.get(name), after.get(name))
+            if name not in seen | watch.blind and only_times_moved(before.get(name), after.get(name))
         }
-        return _Attempt(run, tuple(sorted(moved - harmless)))
+        # Files that another folder stood before for a while are untouched; the folder's own move tells.
+        swapped = {name for name in above if name in seen or (name in watch.blind and above[name] != now.get(name))}
+        return _Attempt(run, tuple(sorted(moved - harmless | swapped)))
 
 
 def _why_no_result(attempts: Sequence[_Attempt]) -> str | None:

@@ -48,6 +48,7 @@ _CLOSE_WRITE: Final = 0x8
 _DELETE_SELF: Final = 0x400
 _MOVE_SELF: Final = 0x800
 _FILE_MASK: Final = _MODIFY | _CLOSE_WRITE | _DELETE_SELF | _MOVE_SELF | _DONT_FOLLOW
+_FOLDER_MASK: Final = _DELETE_SELF | _MOVE_SELF | _DONT_FOLLOW | _ONLYDIR
 
 _GONE: Final = frozenset({errno.ENOENT, errno.ENOTDIR, errno.ELOOP})
 
@@ -244,19 +245,25 @@ class FileWatch:
     """Watches single files, to tell which of them were written: setting a file's times is no writing.
 
     A file is watched as such, so by whichever name it is opened. A write through a mapping shows when the file that
-    was opened for it is closed.
+    was opened for it is closed. Of a folder only is told whether it was itself moved or removed: another can stand in
+    its place for a while, and its files show no trace of that.
 
     Args:
         root: the folder.
         names: files beneath it.
+        folders: folders beneath it.
+
+    Attributes:
+        blind: names of which nothing can be told.
     """
 
-    def __init__(self, root: Path, names: Iterable[str]) -> None:
+    def __init__(self, root: Path, names: Iterable[str], folders: Iterable[str] = ()) -> None:
         import inotify_simple
 
+        self.blind: set[str] = set()
         self._written: set[str] = set()
         self._names: dict[int, str] = {}
-        wanted = list(names)
+        wanted = {**dict.fromkeys(folders, _FOLDER_MASK), **dict.fromkeys(names, _FILE_MASK)}
         if not wanted:
             self._queue: Any = None
             return
@@ -264,21 +271,23 @@ class FileWatch:
             self._queue = inotify_simple.INotify()
         except OSError:
             self._queue = None
-            self._written.update(wanted)
+            self.blind.update(wanted)
             return
-        for name in wanted:
+        for name, mask in wanted.items():
             try:
-                self._names[self._queue.add_watch(os.path.join(root, name), _FILE_MASK)] = name
+                self._names[self._queue.add_watch(os.path.join(root, name), mask)] = name
             except OSError:
-                self._written.add(name)
+                self.blind.add(name)
 
     def finish(self) -> frozenset[str]:
-        """Return the files that were written, moved or removed, and those of which that cannot be told."""
+        """Return what was written, moved or removed; what cannot be told stands in ``blind``."""
         if self._queue is not None:
             while events := self._queue.read(timeout=0):
                 for event in events:
-                    lost = event.mask & _OVERFLOW
-                    self._written.update(self._names.values() if lost else [self._names[event.wd]])
+                    if event.mask & _OVERFLOW:
+                        self.blind.update(self._names.values())
+                    else:
+                        self._written.add(self._names[event.wd])
             self._queue.close()
             self._queue = None
         return frozenset(self._written)
