@@ -41,6 +41,14 @@ EDIT: Call = {"name": "Edit", "input": {"file_path": "/srv/app.py"}}
 @pytest.mark.parametrize("last", [PASSED, "`pytest`: 12 passed", "`pytest -q`: exit 0", "Checks:\n- `pytest`: ok"])
 def test_what_no_call_of_the_session_could_have_run_is_told(last: str) -> None:
     assert len(belied(record(EDIT, ("ls -l", 0), ("git diff", 0), ("cat app.py | head", 0)), last)) == 1
+    read = (
+        "sed -n '1,40p' app.py",
+        "/bin/ls -l",
+        "sed -i 's/else/be/g' app.py",
+        "grep --include='*.py' x .",
+        "sort app.py",
+    )
+    assert len(belied(record(EDIT, *((text, 0) for text in read)), last)) == 1
     assert len(belied(record(), last)) == 1
     assert belied(record(EDIT, (last.split("`")[1], 0)), last) == ()
 
@@ -59,6 +67,9 @@ def test_what_only_ever_failed_is_told() -> None:
     [
         ("make check", 0), ("./check.sh", 0), ("git commit -m x", 0), ("source checks", 0),
         ("for x in a; do $x; done", 0),
+        ("cp check.sh ls; ./ls", 0), ("bin/ls", 0), ("PATH=.:$PATH ls", 0), ("export PATH=. && ls", 0),
+        ("sed '1e pytest' x", 0), ("sed -n 's/x/pytest/pe' x", 0), ("sed -nf x y", 0), ("sed e x", 0),
+        ("sort --compress-program=./x y", 0), ("rg --pre ./x y", 0),
         ("python -m pytest", 0), ("uv run pytest", 0), ("bash -c pytest", 0), ("pytest", None), ("$RUN", 0),
         {"name": "Task", "input": {"prompt": "x"}}, {"name": "mcp__ci__run", "input": {}},
         {"name": "Bash", "input": {"command": "pytest", "run_in_background": True}},

@@ -30,7 +30,19 @@ _STARTS_NOTHING: Final = frozenset(
     }
 )  # fmt: skip
 _OF_GIT: Final = frozenset({"add", "blame", "diff", "log", "ls-files", "rev-parse", "show", "status"})
-_INDIRECT: Final = re.compile(r"\b(?:source|eval|exec|trap|alias)\b|(?:^|[;&|(]|\n)\s*\.\s")
+_WITH_OPTIONS: Final = {
+    "rg": re.compile(r" --(?:pre|hostname-bin)\b"),
+    "sed": re.compile(r"[ ;{}\d$/!]e(?:[ \n;}]|$)|/[gpIiMm\d]*e[gpIiMmw\d]*(?:[ \n;}]|$)| (?:-\w*f|--file)"),
+    "sort": re.compile(r" --comp"),
+}
+"""Those that start others where they are told to."""
+
+_SYSTEM: Final = re.compile(r"(?:/usr)?/bin/[^/]+")
+_INDIRECT: Final = re.compile(
+    r"\b(?:source|eval|exec|trap|alias)\b|(?:^|[;&|(]|\n)\s*\.\s"
+    # A variable may decide which program a name is, or what it starts.
+    r"|(?:^|[\s;&|(])[A-Za-z_]\w*\+?="
+)
 
 
 def belied(transcript: Transcript, last: str = "", calls: int = 0) -> tuple[str, ...]:
@@ -87,6 +99,11 @@ def _runs(said: Sequence[Said]) -> list[Named] | None:
 
 
 def _starts_nothing(run: Named) -> bool:
+    if run.argv is None or ("/" in run.argv[0] and not _SYSTEM.fullmatch(run.argv[0])):
+        return False  # a file of this name may be anybody's
     if run.program == "git":
-        return run.argv is not None and len(run.argv) > 1 and run.argv[1] in _OF_GIT
+        return len(run.argv) > 1 and run.argv[1] in _OF_GIT
+    told = _WITH_OPTIONS.get(run.program)
+    if told is not None and told.search("".join(f" {word}" for word in run.argv[1:])):
+        return False
     return run.program in _STARTS_NOTHING
