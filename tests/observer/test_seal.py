@@ -136,6 +136,17 @@ class TestSealing:
         assert made.seal["excludes_learnt"] == {"tests": ["__pycache__", "run-output"]}
         assert not (work / "outside").exists()
 
+    def test_what_the_commands_write_into_the_packages_is_learnt_too(self, work: Path) -> None:
+        (work / "node_modules" / "one").mkdir(parents=True)
+        (work / "node_modules" / "one" / "package.json").write_text("{}")
+        (work / "tests" / "test_app.py").write_text(
+            TESTS + "import os\nos.makedirs('node_modules/.cache/one', exist_ok=True)\n"
+            "open('node_modules/.cache/one/kept', 'w').close()\n"
+        )
+        made = make(work, HEAD + UNITTEST, mutants=0)
+        assert set(entries(made)["node_modules"]["exclude"]) == {"__pycache__", ".cache"}
+        assert ".cache" in made.seal["excludes_learnt"]["node_modules"]
+
     def test_what_the_commands_write_and_take_away_again_is_learnt(self, work: Path) -> None:
         (work / "tests" / "kept").write_text("x")
         (work / "tests" / "test_app.py").write_text(

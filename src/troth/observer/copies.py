@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import shutil
 import stat
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 from typing import Final
@@ -75,12 +75,10 @@ def _has_linked_parent(root: Path, path: str) -> bool:
     return False
 
 
-def _ignore_caches(_: str, names: list[str]) -> list[str]:
-    return [name for name in names if name in CACHES]
-
-
-def put_back(copy: Path, start: Path, path: str) -> None:
+def put_back(copy: Path, start: Path, path: str, *, without: Collection[str] = ()) -> None:
     """Make ``path`` in the copy what it is in the start, with everything beneath it, caches left out.
+
+    ``without`` names further segments that are left out beneath it.
 
     What the start does not have is removed. Links are put back as links, and nothing is reached through one: a link
     of the copy that stands in the way is replaced by a real folder.
@@ -97,7 +95,12 @@ def put_back(copy: Path, start: Path, path: str) -> None:
     if source.is_symlink():
         target.symlink_to(os.readlink(source))
     elif source.is_dir():
-        shutil.copytree(source, target, symlinks=True, ignore=_ignore_caches, copy_function=shutil.copy)
+        unwanted = CACHES.union(without)
+
+        def left_out(_: str, names: list[str]) -> list[str]:
+            return [name for name in names if name in unwanted]
+
+        shutil.copytree(source, target, symlinks=True, ignore=left_out, copy_function=shutil.copy)
     elif source.is_file():
         shutil.copy(source, target)
 

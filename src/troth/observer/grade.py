@@ -15,7 +15,7 @@ import hashlib
 import os
 import shutil
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -94,21 +94,26 @@ class _Attempt:
 
 @dataclass(frozen=True, slots=True)
 class _Ground:
-    """What every run starts from; ``times_set`` names protected files whose times the commands themselves set."""
+    """What every run starts from.
+
+    ``times_set`` names protected files whose times the commands themselves set, ``learnt`` the segments beneath each
+    protected folder that sealing learnt to be the commands' own output.
+    """
 
     bench: Bench
     final_tree: Path
     tree: Snapshot
     start: Path
     entries: Sequence[Entry]
-    times_set: frozenset[str] = frozenset()
+    times_set: frozenset[str]
+    learnt: Mapping[str, frozenset[str]]
 
     def attempt(self, command: _Command) -> _Attempt:
         """Run a command on a fresh copy with the protected paths put back."""
         with self.bench.folder() as place:
             copy = place / "copy"
             copy_workspace(self.final_tree, self.tree, copy)
-            reset(copy, self.start, self.entries)
+            reset(copy, self.start, self.entries, self.learnt)
             for name in _plugin_lists(self.tree):
                 put_back(copy, self.start, name)
             before = marks_of_protected(copy, self.entries)
@@ -216,6 +221,15 @@ def _times_set(seal: Mapping[str, Any] | None) -> frozenset[str]:
     return frozenset(name for name in names if isinstance(name, str)) if isinstance(names, list) else frozenset()
 
 
+def _learnt(seal: Mapping[str, Any] | None) -> dict[str, frozenset[str]]:
+    found = (seal or {}).get("excludes_learnt")
+    return {
+        path: frozenset(name for name in names if isinstance(name, str))
+        for path, names in (found.items() if isinstance(found, dict) else ())
+        if isinstance(names, list)
+    }
+
+
 def _interpreter(bench: Bench, argv: Sequence[str]) -> dict[str, str]:
     """Return the interpreter the commands run with: the first one's own when it names a Python, else this one."""
     program = argv[0].rsplit("/", 1)[-1]
@@ -226,10 +240,14 @@ def _interpreter(bench: Bench, argv: Sequence[str]) -> dict[str, str]:
         return {"path": real, "sha256": hashlib.file_digest(file, "sha256").hexdigest()}
 
 
-def reset(copy: Path, start: Path, entries: Sequence[Entry]) -> None:
-    """Put every protected path of the copy back to what the sealed start has, excluded names beneath it included."""
+def reset(copy: Path, start: Path, entries: Sequence[Entry], learnt: Mapping[str, Collection[str]]) -> None:
+    """Put every protected path of the copy back to what the sealed start has, excluded names beneath it included.
+
+    ``learnt`` names the segments beneath an entry that the commands made when the contract was sealed. Nothing stood
+    there then, so nothing does now: what the start has there an earlier run has left, and it may be bent.
+    """
     for entry in sorted(entries, key=lambda item: item.path.count("/")):
-        put_back(copy, start, entry.path)
+        put_back(copy, start, entry.path, without=learnt.get(entry.path, ()))
 
 
 def _plugin_lists(tree: Snapshot) -> list[str]:
@@ -332,7 +350,7 @@ def grade(
         trusted=lambda path: any(entry.covers(path) for entry in entries),
         tools=require_tools(tools),
     )
-    ground = _Ground(bench, final_tree, tree, sealed_start, entries, _times_set(seal))
+    ground = _Ground(bench, final_tree, tree, sealed_start, entries, _times_set(seal), _learnt(seal))
     results: list[dict[str, Any]] = []
     told: list[dict[str, Any]] = []
     firsts: list[CommandRun] = []

@@ -84,13 +84,14 @@ def watched(copy: Path, before: Mapping[str, str], *, look: bool = True) -> Iter
 def _segments(entry: Entry, before: Collection[str], made: Collection[str]) -> tuple[list[str], list[str]]:
     """Return segments to exclude so that what a run made is unprotected, and made names no segment can free.
 
-    A segment that a protected name has already would unprotect that one too, so it is never taken.
+    A segment that a name there has already is never taken: it would unprotect that one too, or, beneath an exclude of
+    the author's, have a grade begin without it.
     """
 
     def below(name: str) -> list[str]:
         return name[len(entry.path) + 1 :].split("/")
 
-    held = {segment for name in before if name != entry.path and entry.protects(name) for segment in below(name)}
+    held = {segment for name in before if name != entry.path and entry.covers(name) for segment in below(name)}
     taken: list[str] = []
     left: list[str] = []
     for name in sorted(made):

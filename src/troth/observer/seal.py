@@ -311,7 +311,8 @@ def seal(
         before = files_and_links(base)
         progress("learning what the commands write", 0, 1)
         plain = _learning_run(bench, copy, before, source.acceptance)
-        entries, left, touched = learn_excludes([*named, *own], before, plain)
+        given = [*named, *own]
+        entries, left, touched = learn_excludes(given, before, plain)
         entries = [_with_caches(entry, tree.files) for entry in entries]
         entries = [
             replace(entry, sha256=directory_digest(entry.path, entry.exclude, tree.files))
@@ -357,7 +358,7 @@ def seal(
         "reference": {**origin, "tree_sha256": pristine.digest} if origin is not None else None,
         "excludes_learnt": {
             entry.path: sorted(set(entry.exclude) - set(item.exclude))
-            for entry, item in zip(entries, source.protect, strict=False)
+            for entry, item in zip(entries, given, strict=False)
             if set(entry.exclude) - set(item.exclude)
         },
         "sealed_absent": sorted(entry.path for entry in entries if entry.seals_absence),
