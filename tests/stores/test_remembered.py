@@ -23,7 +23,7 @@ from troth.core.errors import TrothError
 from troth.ledger.hashing import row_hash
 from troth.ledger.operations import Candidate
 from troth.ledger.replay import Replay, State
-from troth.stores import index, memory, remembered
+from troth.stores import index, keptstate, memory, remembered
 from troth.stores.jsonl import JsonlStore
 from troth.stores.kept import KeptMapping
 from troth.stores.requests import resolve
@@ -41,7 +41,7 @@ def _patch(monkeypatch: pytest.MonkeyPatch, cache: Path, few: int = 5000) -> Non
     monkeypatch.setattr(index, "cache_folder", lambda: cache)
     monkeypatch.setattr(index, "SETTLED_NANOSECONDS", 0)
     monkeypatch.setattr(memory, "REMEMBERED_BYTES", 1)
-    monkeypatch.setattr(remembered, "FEW_ROWS", few)
+    monkeypatch.setattr(keptstate, "FEW_ROWS", few)
 
 
 def _facts(state: State) -> dict[str, Any]:
@@ -413,9 +413,9 @@ _WRITER = """
 import sys
 from pathlib import Path
 from troth.ledger.operations import Candidate
-from troth.stores import index, memory, remembered
+from troth.stores import index, keptstate, memory
 from troth.stores.jsonl import JsonlStore
-index.SETTLED_NANOSECONDS, memory.REMEMBERED_BYTES, remembered.FEW_ROWS = 0, 1, 3
+index.SETTLED_NANOSECONDS, memory.REMEMBERED_BYTES, keptstate.FEW_ROWS = 0, 1, 3
 index.cache_folder = lambda: Path(sys.argv[2])
 while True:
     row = JsonlStore.open(Path(sys.argv[1])).append(Candidate("capture", "agent:a", {"body": "b"}))

@@ -1,8 +1,9 @@
 """The throw-away index: what a large, sound ledger amounted to when it was last read, kept in the user's cache folder.
 
-It is used only while the ledger's identity (device, inode, size, modification and change times) is what it was, and
-deleting it changes nothing but time. What an unchanged identity cannot show, it cannot show either: somebody who
-sets the clock or writes to the disk beneath the file system. ``troth verify`` never uses it.
+It is used only while the ledger's identity is what it was (of a file: device, inode, size, modification and change
+times; of a ledger in a database: its lines and its head digest), and deleting it changes nothing but time. What an
+unchanged identity cannot show, it cannot show either: somebody who sets the clock, writes to the disk beneath the file
+system, or switches the database's guards off. ``troth verify`` never uses it.
 """
 
 from __future__ import annotations
@@ -107,15 +108,33 @@ def summary_of(state: State, verification: Verification, trust: Trust) -> Summar
     )
 
 
-def load(
-    ledger: Path, identity: Identity, unhashed_prefix: int | None, otherwise: Callable[[], Everything]
-) -> Summary | None:
-    """Return the summary of a ledger with that identity, if there is one.
+class Covered(NamedTuple):
+    """What a summary is about.
+
+    ``name`` names the ledger, ``identity`` is what tells that it is unchanged, ``unhashed_prefix`` the setting it was
+    read with, and ``changed`` the time of its last change, as far as times are part of the identity (nanoseconds).
+    """
+
+    name: bytes
+    identity: tuple[int | str, ...]
+    unhashed_prefix: int | None
+    changed: int | None
+
+
+def file_covered(ledger: Path, identity: Identity, unhashed_prefix: int | None) -> Covered | None:
+    """Return what a summary of a ledger file is about, ``None`` for a file too small to be worth one."""
+    if identity[2] < WORTH_BYTES:
+        return None
+    return Covered(os.fsencode(ledger), identity, unhashed_prefix, max(identity[3], identity[4]))
+
+
+def load(covered: Covered, otherwise: Callable[[], Everything]) -> Summary | None:
+    """Return the summary of an unchanged ledger, if there is one.
 
     ``otherwise`` reads the ledger itself, for when what stands behind the summary turns out to be damaged.
     """
-    path = _path(ledger)
-    if path is None or identity[2] < WORTH_BYTES:
+    path = _path(covered.name)
+    if path is None:
         return None
     try:
         with _opened(path) as file, _no_collecting():
@@ -123,9 +142,9 @@ def load(
             line = file.readline()
             rest = _Rest(path, own, len(line))
             brief = orjson.loads(line)
-            if brief["key"] != _key(ledger, identity, unhashed_prefix):
+            if brief["key"] != _key(covered):
                 return None
-            if brief["made"] - max(identity[3], identity[4]) < SETTLED_NANOSECONDS:
+            if covered.changed is not None and brief["made"] - covered.changed < SETTLED_NANOSECONDS:
                 return None
             return _summary(brief, rest, otherwise)
     except (Refused, OSError, *_DAMAGED):
@@ -166,15 +185,15 @@ class _Rest(NamedTuple):
             return file.read()
 
 
-def save(ledger: Path, identity: Identity, unhashed_prefix: int | None, summary: Summary) -> None:
-    """Keep the summary of a large and sound ledger; does nothing where that is not possible."""
+def save(covered: Covered, summary: Summary) -> None:
+    """Keep the summary of a sound ledger; does nothing where that is not possible."""
     found = summary.verification
-    path = _path(ledger)
-    if path is None or identity[2] < WORTH_BYTES or not found.ok or len(found.warnings) > _MOST_WARNINGS:
+    path = _path(covered.name)
+    if path is None or not found.ok or len(found.warnings) > _MOST_WARNINGS:
         return
     whole = summary.everything()
     brief = {
-        "key": _key(ledger, identity, unhashed_prefix),
+        "key": _key(covered),
         "made": time.time_ns(),
         "verification": found.as_json(),
         "live": [commitment_values(record) for record in summary.live],
@@ -215,13 +234,13 @@ def cache_folder() -> Path | None:
     return Path(home, "Library", "Caches", "troth") if sys.platform == "darwin" else Path(home, ".cache", "troth")
 
 
-def _path(ledger: Path) -> Path | None:
+def _path(name: bytes) -> Path | None:
     folder = cache_folder()
-    return folder / "ledgers" / f"{sha256_hex(os.fsencode(ledger))}.json" if folder is not None else None
+    return folder / "ledgers" / f"{sha256_hex(name)}.json" if folder is not None else None
 
 
-def _key(ledger: Path, identity: Identity, unhashed_prefix: int | None) -> list[Any]:
-    return [_FORMAT, os.fsencode(ledger).hex(), list(identity), unhashed_prefix]
+def _key(covered: Covered) -> list[Any]:
+    return [_FORMAT, covered.name.hex(), list(covered.identity), covered.unhashed_prefix]
 
 
 def commitment_members() -> str:

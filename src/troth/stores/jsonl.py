@@ -199,13 +199,16 @@ class JsonlStore(LedgerFile):
             fd = self._open(os.O_RDONLY)
             found = identity(fd)
             os.close(fd)
-            known = index.load(self.ledger_file, found, self.unhashed_prefix, self._everything)
+            covered = index.file_covered(self.ledger_file, found, self.unhashed_prefix)
+            known = index.load(covered, self._everything) if covered is not None else None
             if known is not None:
                 return known
             snapshot = self.read(trust=True)
             summary = index.summary_of(snapshot.state, snapshot.verification, snapshot.trust)
             if self._memory is not None and self._memory.identity is not None:
-                index.save(self.ledger_file, self._memory.identity, self.unhashed_prefix, summary)
+                covered = index.file_covered(self.ledger_file, self._memory.identity, self.unhashed_prefix)
+                if covered is not None:
+                    index.save(covered, summary)
             return summary
 
     @property

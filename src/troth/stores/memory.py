@@ -15,13 +15,13 @@ from troth.ledger.chain import ChainReader, Verification
 from troth.ledger.confidence import Trust, collect
 from troth.ledger.cutover import Prefix
 from troth.ledger.fastpath import stretch
-from troth.ledger.replay import Replay, State
+from troth.ledger.replay import Replay
 from troth.ledger.rows import Row
 from troth.ledger.trust_edges import TrustEdges
 from troth.stores.lines import CHUNK, PrefixDigest, blocks
 
 if TYPE_CHECKING:
-    from troth.stores.remembered import Kept
+    from troth.stores.keptstate import Kept
 
 REMEMBERED_BYTES: Final = 8 << 20
 """A smaller ledger is replayed as quickly as what was kept of it is read (:mod:`troth.stores.remembered`)."""
@@ -63,6 +63,7 @@ class Replayed:
         self.replay = Replay()
         self.edges = TrustEdges(self.replay.state.signals) if edges else None
         self.count = 0  # rows replayed
+        self.kept: Kept | None = None  # the table that the beginning came from
         self._trust: tuple[int, Trust] | None = None  # rows it was computed of
 
     def trust(self, rows: Iterable[Row]) -> Trust:
@@ -72,6 +73,11 @@ class Replayed:
         if self._trust is None or self._trust[0] != self.count:
             self._trust = (self.count, Trust(self.edges, self.replay.state.signals))
         return self._trust[1]
+
+    def _begin_with(self, kept: Kept, unhashed_prefix: int | None) -> None:
+        """Begin behind rows that were verified and replayed before."""
+        self.kept, self.count = kept, kept.count
+        self.chain, self.replay = kept.chain(unhashed_prefix), Replay(kept.state())
 
     def _admitted(self, row: Row) -> None:
         """Take a row that was admitted in this very state."""
@@ -112,17 +118,17 @@ class Memory(Replayed):
         self.sound = False  # whether the verifier found no fault when it last looked
         self.identity: Identity | None = None  # of the file, when it ended where the covered bytes end
         self.open_end = False  # the last row came without LF
-        self.kept: Kept | None = None  # the table that the beginning came from
         self.begun = 0  # rows known before the first was read
         self.due = 0  # rows from which on it is worth keeping what is known
         self._checked = 0  # bytes the verifier has taken
         self._verification: Verification | None = None
 
-    def resume(self, chain: ChainReader, state: State, found: Verification, *, size: int, count: int) -> None:
-        """Begin behind ``size`` bytes and ``count`` rows that were verified and replayed before."""
-        self.chain, self.replay = chain, Replay(state)
+    def resume(self, kept: Kept, unhashed_prefix: int | None, size: int) -> None:
+        """Begin behind the rows of a table, which take ``size`` bytes."""
+        self._begin_with(kept, unhashed_prefix)
         self.size = self._checked = size
-        self.line, self.count, self.begun = chain.line, count, count
+        self.line, self.begun = kept.line, kept.count
+        found = kept.verification
         self._verification, self.last_hash, self.sound = found, found.last_hash, found.ok
 
     def scan(self, fd: int) -> bytes | None:

@@ -9,6 +9,8 @@ from typing import NamedTuple
 from troth.ledger.chain import ChainReader, Fault, Verification
 from troth.ledger.fastpath import stretch
 from troth.ledger.leaves import Leaves
+from troth.stores import keptstate
+from troth.stores.keptstate import Kept
 from troth.stores.memory import Replayed
 
 
@@ -43,7 +45,16 @@ class Memory(Replayed):
         )
         super().__init__(chain, edges=edges)
         self.line = 0  # the last line taken
+        self.due = keptstate.FEW_ROWS  # rows from which on it is worth keeping what is known
         self._gap: Fault | None = None
+
+    @classmethod
+    def behind(cls, kept: Kept, unhashed_prefix: int | None) -> Memory:
+        """Return a memory that begins behind the rows of a table."""
+        memory = cls(unhashed_prefix)
+        memory._begin_with(kept, unhashed_prefix)
+        memory.line, memory.due = kept.line, keptstate.next_due(kept.count)
+        return memory
 
     def take(self, lines: Sequence[tuple[int, bytes]], *, keep: bool = True) -> None:
         """Take the next (line, bytes), ``keep`` replaying them as well."""

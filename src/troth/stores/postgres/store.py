@@ -22,6 +22,7 @@ from troth.ledger.operations import Candidate
 from troth.stores import index
 from troth.stores import workspace as places
 from troth.stores.lock import WAIT_SECONDS
+from troth.stores.postgres import remembered
 from troth.stores.postgres.address import Address, parse_address
 from troth.stores.postgres.driver import load as load_driver
 from troth.stores.postgres.driver import speaking
@@ -179,15 +180,33 @@ class PostgresStore:
         with self._session.threads:
             with self._session.reading() as held:
                 memory = self._caught_up(held, trust)
-            return self._snapshot(memory, held)
+            snapshot = self._snapshot(memory, held)
+            if self._session.held is None:  # nobody waits for what is held
+                remembered.keep(self.location, memory, held, snapshot.verification)
+            return snapshot
 
     def summary(self) -> index.Summary:
-        """Return what ``status`` tells.
+        """Return what ``status`` tells, from the throw-away index where no row was added since.
 
         Raises:
             Refused, Busy: as :meth:`read`.
         """
-        snapshot = self.read(trust=True)
+        with self._session.threads, self._session.reading() as held:
+            self.unhashed_prefix = held.unhashed_prefix
+            covered = remembered.covered(self.location, held)
+            known = index.load(covered, self._everything) if covered is not None else None
+            if known is not None:
+                return known
+            memory = self._caught_up(held, True)
+        summary = self._summed_up(self._snapshot(memory, held))
+        remembered.save(self.location, memory, held, summary)
+        return summary
+
+    def _everything(self) -> index.Everything:
+        return self._summed_up(self.read(trust=True)).everything()
+
+    @staticmethod
+    def _summed_up(snapshot: Snapshot) -> index.Summary:
         return index.summary_of(snapshot.state, snapshot.verification, snapshot.trust)
 
     def lines(self) -> Iterator[bytes]:
@@ -481,15 +500,22 @@ class PostgresStore:
         if memory is not None and memory.agrees(held):
             return memory
         self._memory = None  # until it is whole again
-        if memory is not None and memory.line <= held.lines:
+        if memory is None and not trust:
+            memory = remembered.recall(self.location, held)
+        if memory is None or not self._follows(memory, held):
+            memory = Memory(self.unhashed_prefix, edges=trust)
             self._take(memory)
-            if memory.agrees(held):
-                self._memory = memory
-                return memory
-        memory = Memory(self.unhashed_prefix, edges=trust)
-        self._take(memory)
         self._memory = memory
         return memory
+
+    def _follows(self, memory: Memory, held: Held) -> bool:
+        """Take the rows behind a memory, and tell whether those in it are still the ledger's first ones."""
+        if memory.line > held.lines:
+            return False
+        if not memory.agrees(held):
+            self._take(memory)
+        # Behind what was kept, not every fault can be called by its name.
+        return memory.agrees(held) and (memory.kept is None or memory.verification(held).ok)
 
     def _take(self, memory: Memory) -> None:
         for batch in self._session.stream(memory.line):
