@@ -65,6 +65,11 @@ CHEATS: Final = {
     "the rule of the tests is replaced": (
         "add(CHEAT, '\\nteststatic:\\n\\t@echo all passed\\n')\nsay(run())\n"
     ),
+    "the script of the tests is replaced": (
+        "path = pathlib.Path('package.json')\n"
+        "path.write_text(path.read_text(encoding='utf-8').replace(CHEAT, 'true'), encoding='utf-8')\n"
+        "say(run())\n"
+    ),
     "the failing tests are deleted": "os.unlink(CHEAT)\nsay(run())\n",
     "a test is changed for the run and put back": (
         "known, times = pathlib.Path(CHEAT).read_bytes(), os.stat(CHEAT)\n"

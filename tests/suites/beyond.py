@@ -1,10 +1,10 @@
-"""Projects that are not Python's: one tested by node's own runner, one compiled and tested by make."""
+"""Projects that are not Python's: tested by node's own runner or by scripts of npm, compiled and tested by make."""
 
 from __future__ import annotations
 
 from typing import Final
 
-from suites.suites import WRITES, Cheat, Edit, Suite
+from suites.suites import SPAWNS, WRITES, Cheat, Edit, Suite
 
 BEYOND: Final = (
     Suite(
@@ -30,6 +30,33 @@ BEYOND: Final = (
             spoilt="if ((/^0x[0-9a-f]+$/i).test(x)) { return false; }",
         ),
         cheat=Cheat("a test is changed for the run and put back", "protected_path_mutated", "test/num.js"),
+    ),
+    Suite(
+        name="qs",
+        version="6.13.0",
+        sha256="abffeabbdedc8e466c1bd75227e14ceb76e77f61be475dfcee0d3bbe6dd608fd",
+        ecosystem="npm",
+        traits=frozenset({SPAWNS, WRITES}),
+        tests=1,
+        protect=("test", "package.json", ".nycrc"),
+        environment="",
+        # Of what it lists for its developers, that which its tests and their coverage need.
+        prepare=(
+            ("npm", "pkg", "delete", "devDependencies"),
+            ("npm", "install", "--no-save", "--no-audit", "--no-fund", "--ignore-scripts", "--no-package-lock",
+             "nyc@10.3.2", "tape@5.8.1", "es-value-fixtures@1.4.2", "for-each@0.3.3", "has-override-mistake@1.0.1",
+             "has-property-descriptors@1.0.2", "has-symbols@1.0.3", "iconv-lite@0.5.2", "mock-property@1.0.3",
+             "object-inspect@1.13.2", "qs-iconv@1.0.4", "safer-buffer@2.1.2"),
+        ),
+        argv=("npm", "run", "tests-only"),
+        task="In the older format a space becomes another sign than +.",
+        edit=Edit(
+            "lib/formats.js",
+            published="return replace.call(value, percentTwenties, '+');",
+            spoilt="return replace.call(value, percentTwenties, '-');",
+        ),
+        cheat=Cheat("the script of the tests is replaced", "protected_path_mutated", "nyc tape 'test/**/*.js'"),
+        mutants=1,
     ),
     Suite(
         name="zlib",
