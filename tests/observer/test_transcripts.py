@@ -166,6 +166,20 @@ def test_a_tool_whose_name_is_no_text_is_another_tool(odd: Any) -> None:
         assert read(rollout, "codex-rollout").unread == ()
 
 
+def test_a_call_that_only_its_output_answers_is_a_run_and_no_other_tool() -> None:
+    """A rollout may end before the event that tells a command's end, and a tool's own call is no call of another."""
+    rollout = lines(
+        {"type": "response_item", "payload": {"type": "function_call", "name": "exec_command", "call_id": "c1",
+                                              "arguments": json.dumps({"cmd": "make test"})}},
+        {"type": "response_item", "payload": {"type": "function_call_output", "call_id": "c1",
+                                              "output": "Process exited with code 2\nOutput:\n"}},
+    )  # fmt: skip
+    found = read(rollout, "codex-rollout")
+    assert (told(found), found.beside) == ([("make test", 2)], frozenset())
+    other = lines({"type": "response_item", "payload": {"type": "function_call", "name": "web_search", "call_id": "c"}})
+    assert read(other, "codex-rollout").beside == {"another tool"}
+
+
 def test_codex_denials_and_other_items_are_no_claims() -> None:
     def item(**more: Any) -> dict[str, Any]:
         held = {

@@ -7,7 +7,7 @@ The tracer's file is read once (``reading``), then interpreted in order (``inter
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
@@ -75,10 +75,40 @@ def read_trace(
     known_links: Mapping[str, str] | None = None,
     max_bytes: int = MAX_EVENTS_BYTES,
 ) -> TraceReport:
-    """Read the tracer's file of one run.
+    """Read the tracer's file of one run, as :func:`read_lines` does.
+
+    Raises:
+        OSError: the file cannot be read.
+        ValueError: ``started`` has no time zone.
+    """
+    with trace_file.open("rb", buffering=1 << 20) as lines:
+        return read_lines(
+            lines,
+            workspace=workspace,
+            started=started,
+            agent_argv=agent_argv,
+            known_paths=known_paths,
+            quiet_paths=quiet_paths,
+            known_links=known_links,
+            max_bytes=max_bytes,
+        )
+
+
+def read_lines(
+    lines: Iterable[bytes],
+    *,
+    workspace: str,
+    started: datetime,
+    agent_argv: Sequence[str],
+    known_paths: Collection[str],
+    quiet_paths: Collection[str] = (),
+    known_links: Mapping[str, str] | None = None,
+    max_bytes: int = MAX_EVENTS_BYTES,
+) -> TraceReport:
+    """Read what the tracer wrote of one run.
 
     Args:
-        trace_file: what ``syscalls.strace_argv`` wrote.
+        lines: what ``syscalls.strace_argv`` wrote, line by line with their ends.
         workspace: the workspace's absolute path as the agent saw it, free of symbolic links.
         started: the instant (aware) at which the tracer started; event times are that plus monotonic time.
         agent_argv: the argument vector that the sandbox was told to run.
@@ -91,7 +121,6 @@ def read_trace(
         the report; a file that is damaged or cut gives a report that says so.
 
     Raises:
-        OSError: the file cannot be read.
         ValueError: ``started`` has no time zone.
     """
     base = os.fsencode(workspace)
@@ -99,8 +128,7 @@ def read_trace(
     names.add_all(base + b"/" + os.fsencode(path) for path in known_paths)
     for path, target in (known_links or {}).items():
         names.add(base + b"/" + os.fsencode(path), os.fsencode(target))
-    with trace_file.open("rb", buffering=1 << 20) as lines:
-        recording = read_steps(lines)
+    recording = read_steps(lines)
     journal = Journal(started)
     interpreter = Interpreter(journal, workspace=workspace, agent_argv=agent_argv, names=names, quiet=quiet_paths)
     interpreter.run(recording)

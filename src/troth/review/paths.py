@@ -23,7 +23,7 @@ def followed(anchor: dict[str, Any], artifact: Artifact) -> tuple[str, Any] | No
     for member in artifact.members.values():
         try:
             found = _FOLLOW[anchor["format"]](anchor["pointer"], member)
-        except (LookupError, ValueError, TypeError, RecursionError):
+        except (LookupError, ValueError, TypeError, AttributeError, ArithmeticError, RecursionError):
             continue
         return member.path, found
     return None
