@@ -146,6 +146,14 @@ class TestSealing:
         made = make(work, HEAD + UNITTEST, mutants=0)
         assert set(entries(made)["node_modules"]["exclude"]) == {"__pycache__", ".cache"}
         assert ".cache" in made.seal["excludes_learnt"]["node_modules"]
+        assert ".cache" in made.seal["excludes_empty"]["node_modules"]
+
+    def test_an_exclude_is_empty_where_nothing_stood_at_sealing(self, work: Path) -> None:
+        (work / "tests" / "golden").mkdir()
+        (work / "tests" / "golden" / "value").write_text("2")
+        head = HEAD.replace('path = "tests"', 'path = "tests"\nexclude = ["golden", "output"]', 1)
+        made = make(work, head + UNITTEST, mutants=0)
+        assert made.seal["excludes_empty"]["tests"] == ["__pycache__", "output"]
 
     def test_what_the_commands_write_and_take_away_again_is_learnt(self, work: Path) -> None:
         (work / "tests" / "kept").write_text("x")

@@ -78,7 +78,7 @@ def _has_linked_parent(root: Path, path: str) -> bool:
 def put_back(copy: Path, start: Path, path: str, *, without: Collection[str] = ()) -> None:
     """Make ``path`` in the copy what it is in the start, with everything beneath it, caches left out.
 
-    ``without`` names further segments that are left out beneath it.
+    ``without`` names segments beneath it at and below which nothing but folders is put back.
 
     What the start does not have is removed. Links are put back as links, and nothing is reached through one: a link
     of the copy that stands in the way is replaced by a real folder.
@@ -95,10 +95,15 @@ def put_back(copy: Path, start: Path, path: str, *, without: Collection[str] = (
     if source.is_symlink():
         target.symlink_to(os.readlink(source))
     elif source.is_dir():
-        unwanted = CACHES.union(without)
+        segments = frozenset(without)
 
-        def left_out(_: str, names: list[str]) -> list[str]:
-            return [name for name in names if name in unwanted]
+        def left_out(folder: str, names: list[str]) -> list[str]:
+            within = Path(folder).relative_to(source).parts
+            return [name for name in names if name in CACHES or unwanted(within, os.path.join(folder, name))]
+
+        def unwanted(within: Collection[str], path: str) -> bool:
+            named = not segments.isdisjoint((*within, os.path.basename(path)))
+            return named and (os.path.islink(path) or not os.path.isdir(path))
 
         shutil.copytree(source, target, symlinks=True, ignore=left_out, copy_function=shutil.copy)
     elif source.is_file():

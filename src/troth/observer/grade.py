@@ -96,8 +96,8 @@ class _Attempt:
 class _Ground:
     """What every run starts from.
 
-    ``times_set`` names protected files whose times the commands themselves set, ``learnt`` the segments beneath each
-    protected folder that sealing learnt to be the commands' own output.
+    ``times_set`` names protected files whose times the commands themselves set, ``emptied`` the excluded
+    segments beneath each protected folder where nothing stood at sealing.
     """
 
     bench: Bench
@@ -106,14 +106,14 @@ class _Ground:
     start: Path
     entries: Sequence[Entry]
     times_set: frozenset[str]
-    learnt: Mapping[str, frozenset[str]]
+    emptied: Mapping[str, frozenset[str]]
 
     def attempt(self, command: _Command) -> _Attempt:
         """Run a command on a fresh copy with the protected paths put back."""
         with self.bench.folder() as place:
             copy = place / "copy"
             copy_workspace(self.final_tree, self.tree, copy)
-            reset(copy, self.start, self.entries, self.learnt)
+            reset(copy, self.start, self.entries, self.emptied)
             for name in _plugin_lists(self.tree):
                 put_back(copy, self.start, name)
             before = marks_of_protected(copy, self.entries)
@@ -221,8 +221,8 @@ def _times_set(seal: Mapping[str, Any] | None) -> frozenset[str]:
     return frozenset(name for name in names if isinstance(name, str)) if isinstance(names, list) else frozenset()
 
 
-def _learnt(seal: Mapping[str, Any] | None) -> dict[str, frozenset[str]]:
-    found = (seal or {}).get("excludes_learnt")
+def _emptied(seal: Mapping[str, Any] | None) -> dict[str, frozenset[str]]:
+    found = (seal or {}).get("excludes_empty")
     return {
         path: frozenset(name for name in names if isinstance(name, str))
         for path, names in (found.items() if isinstance(found, dict) else ())
@@ -240,14 +240,14 @@ def _interpreter(bench: Bench, argv: Sequence[str]) -> dict[str, str]:
         return {"path": real, "sha256": hashlib.file_digest(file, "sha256").hexdigest()}
 
 
-def reset(copy: Path, start: Path, entries: Sequence[Entry], learnt: Mapping[str, Collection[str]]) -> None:
+def reset(copy: Path, start: Path, entries: Sequence[Entry], emptied: Mapping[str, Collection[str]]) -> None:
     """Put every protected path of the copy back to what the sealed start has, excluded names beneath it included.
 
-    ``learnt`` names the segments beneath an entry that the commands made when the contract was sealed. Nothing stood
-    there then, so nothing does now: what the start has there an earlier run has left, and it may be bent.
+    ``emptied`` names the excluded segments beneath an entry where nothing stood when the contract was sealed, so that
+    nothing does now: what the start has there an earlier run has left, and it may be bent.
     """
     for entry in sorted(entries, key=lambda item: item.path.count("/")):
-        put_back(copy, start, entry.path, without=learnt.get(entry.path, ()))
+        put_back(copy, start, entry.path, without=emptied.get(entry.path, ()))
 
 
 def _plugin_lists(tree: Snapshot) -> list[str]:
@@ -350,7 +350,7 @@ def grade(
         trusted=lambda path: any(entry.covers(path) for entry in entries),
         tools=require_tools(tools),
     )
-    ground = _Ground(bench, final_tree, tree, sealed_start, entries, _times_set(seal), _learnt(seal))
+    ground = _Ground(bench, final_tree, tree, sealed_start, entries, _times_set(seal), _emptied(seal))
     results: list[dict[str, Any]] = []
     told: list[dict[str, Any]] = []
     firsts: list[CommandRun] = []

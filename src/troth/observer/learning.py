@@ -131,6 +131,12 @@ def learn_excludes(
     return result, sorted(set(left)), touched
 
 
+def empty_excludes(entry: Entry, names: Collection[str]) -> set[str]:
+    """Return the segments an entry excludes beneath which none of the names stands: there, only output comes to be."""
+    held = {part for name in names if entry.covers(name) for part in name[len(entry.path) + 1 :].split("/")}
+    return set(entry.exclude) - held
+
+
 def not_freed(entries: Sequence[Entry], made: Collection[str]) -> list[str]:
     """Return the names made by a further run that are protected although excludes were learnt.
 

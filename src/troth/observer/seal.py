@@ -36,7 +36,7 @@ from troth.observer.copies import (
     only_times_moved,
     put_back,
 )
-from troth.observer.learning import Written, files_and_links, learn_excludes, not_freed, watched
+from troth.observer.learning import Written, empty_excludes, files_and_links, learn_excludes, not_freed, watched
 from troth.observer.mutants import Adequacy, Baseline, Progress, measure, mutable_files
 from troth.observer.protected import Entry, unmet_entries
 from troth.observer.reference import materialise
@@ -361,6 +361,7 @@ def seal(
             for entry, item in zip(entries, given, strict=False)
             if set(entry.exclude) - set(item.exclude)
         },
+        "excludes_empty": {entry.path: empty for entry in entries if (empty := sorted(empty_excludes(entry, before)))},
         "sealed_absent": sorted(entry.path for entry in entries if entry.seals_absence),
         "times_set": tried.times_set,
         "tools": [tool.as_json() for tool in tools],
