@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import os
+import py_compile
 import shutil
 import sys
 from pathlib import Path
@@ -256,6 +258,41 @@ def test_a_runner_beside_the_workspace_seals_runs_and_grades(place: Path) -> Non
     ):
         answer = troth(*command, cwd=work)
         assert (answer.exit, answer.json["error"]["code"]) == (2, "E_TOOLS_CHANGED"), command
+
+
+IMPORTING = f"""#!{sys.executable}
+import os, sys
+sys.path.insert(0, os.path.join(os.path.dirname(__file__), "..", "lib"))
+import rule
+sys.exit(rule.broken())
+"""
+RULE = "def broken(): return open('source.txt').read() != open('tests/answer').read()\n"
+
+
+@needs_observer
+@pytest.mark.observer
+def test_bytecode_that_lies_with_the_tools_judges_nothing(place: Path) -> None:
+    """It is in no digest, and of its kind that is never checked the interpreter runs whatever is in it."""
+    (place / "env" / "bin" / "judge").write_text(IMPORTING)
+    (place / "env" / "lib").mkdir()
+    rule = place / "env" / "lib" / "rule.py"
+    rule.write_text(RULE)
+    assert sealed(place).exit == 0
+    contract = place / "work" / ".mentu" / "contracts" / "c"
+
+    def graded() -> int:
+        answer = troth("grade", "--contract", contract, "--json", cwd=place / "work")
+        return int(answer.json["report"]["commands"][0]["runs"][0]["exit"])
+
+    assert graded() == 1
+    forged = place / "forged.py"
+    forged.write_text("def broken(): return 0\n")
+    kind = py_compile.PycInvalidationMode.UNCHECKED_HASH
+    py_compile.compile(str(forged), cfile=importlib.util.cache_from_source(str(rule)), invalidation_mode=kind)
+    require_tools(tools_of(json.loads((contract / "seal.json").read_text())))
+    assert graded() == 1
+    (place / "work" / "source.txt").write_text("42\n")
+    assert graded() == 0
 
 
 @needs_observer

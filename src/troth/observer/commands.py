@@ -94,6 +94,10 @@ class CommandRun:
         return self.ended_itself and self.exit == 0 and not self.nothing_executed and not self.belies_exit
 
 
+BYTECODE_ANEW: Final = {"PYTHONPYCACHEPREFIX": "/tmp/.cache/bytecode"}  # noqa: S108 - the sandbox's own private folder
+"""No digest of tools holds their bytecode, so none of it is run: each run compiles what it imports into its own."""
+
+
 def nothing(_path: str) -> bool:
     """Trust nothing within the workspace: where no contract says what an agent could not have made."""
     return False
@@ -144,6 +148,9 @@ class Bench:
         """Return the environment of a run of which no runner is asked anything."""
         values = base_environment(caches=caches, source=self.source_environment, programs=search_path(self.tools))
         values["PATH"] = ":".join(part for part in values["PATH"].split(":") if self._may_search(part))
+        if self.tools and caches:
+            values |= BYTECODE_ANEW
+            del values["PYTHONDONTWRITEBYTECODE"]
         return values
 
     def environment(self, argv: Sequence[str], report: str, *, caches: bool, stop_early: bool) -> dict[str, str]:
