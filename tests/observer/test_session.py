@@ -101,3 +101,10 @@ def test_a_record_that_is_not_whole_says_nothing() -> None:
     ):
         row = json.dumps({"sessionId": "s", **entry}).encode()
         assert belied(read_transcript(BytesIO(row), "claude-code"), PASSED) == ()
+
+
+def test_a_block_that_begins_far_above_still_quotes() -> None:
+    quoted = "```\n" + "x\n" * (1 << 16) + "\n- `pytest` passes\n```\n"
+    for last, told in ((quoted, 0), (quoted + "\n" + PASSED, 1)):
+        row = {"type": "assistant", "sessionId": "s", "message": {"content": [{"type": "text", "text": last}]}}
+        assert len(belied(read_transcript(BytesIO(json.dumps(row).encode()), "claude-code"))) == told

@@ -24,9 +24,6 @@ MAX_SAID: Final = 20_000
 MAX_TEXT: Final = 64 << 10
 """Characters of a command; a longer one is told and claims nothing."""
 
-MAX_MESSAGE: Final = 64 << 10
-"""Characters kept of an agent's last message, from its end."""
-
 MAX_NOTES: Final = 50
 """Lines listed as unreadable; the rest are counted."""
 
@@ -76,7 +73,8 @@ class Transcript:
         none: how many commands were mentioned as calls and are no claim, by why.
         unread: lines that could not be read, with a reason; line 0 stands for the whole.
         lines: how many lines were read.
-        last: the agent's last message; empty where the format has none.
+        last: the agent's last message, whole, since a quotation may begin anywhere in it; empty where the format has
+            none.
         beside: what else may have run programs, that the transcript names and does not tell: other tools, an earlier
             part that was left away.
     """
@@ -160,7 +158,7 @@ class Finding:
         return Transcript(
             format=self.format, tool=self.tool, version=self.version, tried=self.tried, said=tuple(self.said),
             none=tuple(self._none.items()), unread=tuple(self._unread), lines=self.lines,
-            last=self.last[-MAX_MESSAGE:], beside=frozenset(self.beside),
+            last=self.last, beside=frozenset(self.beside),
         )  # fmt: skip
 
 
