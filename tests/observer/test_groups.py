@@ -129,17 +129,25 @@ def test_where_no_limit_can_be_written_there_is_no_group(tmp_path: Path) -> None
 
 
 def test_a_scope_is_asked_for_the_same_limits() -> None:
-    words = scope_prefix(CEILING, user=True)
+    words = scope_prefix("troth-1-a", CEILING, user=True)
     assert words[:2] == ["systemd-run", "--quiet"]
-    assert {"--scope", "--user", "--property=TasksMax=400", f"--property=MemoryMax={1 << 30}"} <= set(words)
+    assert {
+        "--scope",
+        "--unit=troth-1-a.scope",
+        "--user",
+        "--property=TasksMax=400",
+        f"--property=MemoryMax={1 << 30}",
+    } <= set(words)
     assert words[-1] == "--"
-    assert "--user" not in scope_prefix(CEILING, user=False)
+    assert "--user" not in scope_prefix("troth-1-a", CEILING, user=False)
 
 
 def test_a_process_of_no_scope_has_no_group_to_read(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(groups, "parents", lambda mounts, own: [Parents(2, (("", (ROOT / "a.service",)),))])
-    assert groups.group_of(1) is None
+    assert groups.group_of(1, "a") is None
     monkeypatch.setattr(groups, "parents", lambda mounts, own: [Parents(2, (("", (ROOT / "a.scope",)),))])
-    found = groups.group_of(1)
+    # Not moved yet: it is in the scope of our own session, whose members we are.
+    assert groups.group_of(1, "troth-1-b") is None
+    found = groups.group_of(1, "a")
     assert isinstance(found, Group)
     assert (found.named, found.entering()) == ("systemd scope", [])

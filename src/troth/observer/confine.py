@@ -21,7 +21,7 @@ from typing import Any, Final, Literal
 
 from troth.observer.contract_source import RunLimits
 from troth.observer.folders import walk
-from troth.observer.groups import group_of, make_group, scope_prefix, scopes_work
+from troth.observer.groups import group_of, make_group, new_name, scope_prefix, scopes_work
 from troth.observer.limits import OUTPUT_TIMES, WRITTEN_TIMES, ceiling_of, in_force, resource_limits
 from troth.observer.sandbox import SandboxSpec, bwrap_argv, bwrap_version, child_pid, prepare
 
@@ -193,13 +193,14 @@ class _Running:
 
     def _start(self, spec: SandboxSpec, argv: Sequence[str]) -> None:
         scope = self.group is None and scopes_work()
+        self._name = new_name()
         self._status_end, status_end = os.pipe()
         self._said_end, said_end = os.pipe()
         interpreter = os.path.realpath(sys.executable)
         prefix = self.group.entering() if self.group is not None else []
         environment = {"PATH": "/usr/bin:/bin"}
         if scope:
-            prefix = scope_prefix(ceiling_of(self.limits), user=os.geteuid() != 0)
+            prefix = scope_prefix(self._name, ceiling_of(self.limits), user=os.geteuid() != 0)
             bus = ("XDG_RUNTIME_DIR", "DBUS_SESSION_BUS_ADDRESS")
             environment |= {name: os.environ[name] for name in bus if name in os.environ}
         # Within a scope nothing is known of the group before it runs: the resource limits are set as well.
@@ -265,7 +266,7 @@ class _Running:
         if self.kept.written > self.limits.output_bytes * OUTPUT_TIMES:
             return "too_much_output"
         if self._scope and self.group is None:
-            self.group = group_of(self.process.pid)
+            self.group = group_of(self.process.pid, self._name)
         if self.group is not None:
             if self.group.killed_for_memory():
                 return "out_of_memory"

@@ -249,7 +249,7 @@ def _candidates() -> tuple[Parents, ...]:
 
 def make_group(ceiling: Ceiling) -> Group | None:
     """Make a control group for one command, or return ``None`` where this process may make none."""
-    name = f"{_PREFIX}{os.getpid()}-{secrets.token_hex(4)}"
+    name = new_name()
     for where in _candidates():
         group = make_in(where, name, ceiling)
         if group is not None:
@@ -257,10 +257,15 @@ def make_group(ceiling: Ceiling) -> Group | None:
     return None
 
 
-def scope_prefix(ceiling: Ceiling, *, user: bool) -> list[str]:
-    """Return what runs a program in a scope of systemd with these limits."""
+def new_name() -> str:
+    """Return the name of a group, or a scope, that nobody else has."""
+    return f"{_PREFIX}{os.getpid()}-{secrets.token_hex(4)}"
+
+
+def scope_prefix(name: str, ceiling: Ceiling, *, user: bool) -> list[str]:
+    """Return what runs a program in a scope of systemd of that name with these limits."""
     return [
-        "systemd-run", "--quiet", "--scope", "--collect", *(["--user"] if user else []),
+        "systemd-run", "--quiet", "--scope", f"--unit={name}.scope", "--collect", *(["--user"] if user else []),
         f"--property=MemoryMax={ceiling.memory}", "--property=MemorySwapMax=0",
         f"--property=TasksMax={ceiling.tasks}", "--",
     ]  # fmt: skip
@@ -271,7 +276,7 @@ def scopes_work() -> bool:
     """Tell whether systemd runs here and makes scopes for this user; found out by making one."""
     if not Path("/run/systemd/system").is_dir() or shutil.which("systemd-run") is None:
         return False
-    prefix = scope_prefix(Ceiling(1 << 28, 64), user=os.geteuid() != 0)
+    prefix = scope_prefix(new_name(), Ceiling(1 << 28, 64), user=os.geteuid() != 0)
     try:
         tried = subprocess.run(
             [*prefix, "true"], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
@@ -282,13 +287,16 @@ def scopes_work() -> bool:
     return tried.returncode == 0
 
 
-def group_of(pid: int) -> Group | None:
-    """Return the group of version 2 that a process of a scope is in, to read; ``None`` when it cannot be told."""
+def group_of(pid: int, name: str) -> Group | None:
+    """Return the group of the scope of that name, once a process is in it; ``None`` before, or when it cannot be told.
+
+    Until systemd has moved it, a process is where we are, and that may be a scope as well: a session's, a terminal's.
+    """
     try:
         found = parents(Path("/proc/self/mountinfo").read_text(), Path(f"/proc/{pid}/cgroup").read_text())
     except OSError:
         return None
     for where in found:
-        if where.version == 2 and where.folders[0][1][0].name.endswith(".scope"):
+        if where.version == 2 and where.folders[0][1][0].name == f"{name}.scope":
             return Group(2, [("", where.folders[0][1][0])], ours=False)
     return None
