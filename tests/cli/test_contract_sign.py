@@ -62,7 +62,15 @@ def test_a_signed_contract_is_told_and_an_exchanged_one_is_refused(project: Proj
     assert check("--key", keys[OWNER]) == (0, None)
     (project.contract / "seal.dsse.json").rename(project.contract / "away")
     assert check("--key", keys[OWNER]) == (2, "E_ENVELOPE_MISSING")
+    # Nor do both of them go together: without a seal the tools and limits would be others.
+    seal.unlink()
+    assert check("--key", keys[OWNER]) == (2, "E_SEAL")
+    assert code(project.troth("contract", "sign", project.contract, "--key", OWNER, "--json")) == (2, "E_SEAL")
+    run = project.run(None, HONEST, "--contract-key", keys[OWNER])
+    assert (run.exit, run.json["error"]["code"]) == (2, "E_SEAL")
+    seal.write_bytes(sealed)
     (project.contract / "away").rename(project.contract / "seal.dsse.json")
+    assert check("--key", keys[OWNER]) == (0, None)
     reformat(project.contract / "contract.json")
     assert check("--key", keys[OWNER]) == (1, "statement_subject_unbound")
     # Nor is a Statement signed that is not about the contract beside it.

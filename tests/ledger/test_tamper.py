@@ -86,7 +86,8 @@ def test_every_byte_of_the_published_sample() -> None:
 @pytest.mark.slow
 @needs_shared
 def test_every_byte_of_the_published_sample_to_every_other() -> None:
-    survey(conformance("sample-ledger.jsonl").read_bytes(), range(256))
+    counts = survey(conformance("sample-ledger.jsonl").read_bytes(), range(256))
+    assert counts["found"] > 20 * (counts["same"] + counts["told"])
 
 
 def test_every_removed_and_every_doubled_byte() -> None:

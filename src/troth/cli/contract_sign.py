@@ -52,8 +52,7 @@ def sign_cmd(where: Path, names: tuple[str, ...], as_json: bool) -> int:
     signers = [load_signer(name) for name in names]
     envelope = sign_contract(contract, statement, signers, _present(target))
     written = {target: envelope.encode()}
-    if seal is not None:
-        written[beside] = sign_seal(seal, contract, signers, _present(beside)).encode()
+    written[beside] = sign_seal(seal, contract, signers, _present(beside)).encode()
     for where_to, data in written.items():
         try:
             replace_whole(where_to, data)

@@ -93,14 +93,15 @@ def _is_about(seal: bytes, contract: bytes) -> bool:
     return isinstance(report, dict) and report.get("contract_sha256") == sha256_hex(contract)
 
 
-def sign_seal(seal: bytes, contract: bytes, signers: Sequence[Signer], present: bytes | None) -> Envelope:
+def sign_seal(seal: bytes | None, contract: bytes, signers: Sequence[Signer], present: bytes | None) -> Envelope:
     """Return the report of sealing in an envelope, as :func:`sign_contract` does the Statement.
 
     Raises:
-        Refused: ``E_ENVELOPE_MALFORMED``.
+        Refused: ``E_SEAL``: there is none; ``E_ENVELOPE_MALFORMED``.
         DoesNotHold: ``E_SEAL_OTHER``: the report is of another contract, beside which its signature would count;
             ``E_ENVELOPE_OTHER``.
     """
+    seal = _sealed(seal)
     if not _is_about(seal, contract):
         raise DoesNotHold(
             "E_SEAL_OTHER",
@@ -119,32 +120,43 @@ def require_signed(
     contract: bytes,
     envelope: bytes | None,
     asked: Demand,
-    seal: bytes | None = None,
-    seal_envelope: bytes | None = None,
+    seal: bytes | None,
+    seal_envelope: bytes | None,
 ) -> Signers:
     """Return who signed a contract, once enough of those whom the reader believes did.
 
     Args:
         contract: the bytes of ``contract.json``, as they are going to be used.
         envelope: the bytes of the envelope, None where there is none.
-        seal: the bytes of the report of sealing, where one is going to be used; it must be signed as well, and be
-            about this contract.
+        seal: the bytes of the report of sealing, as they are going to be used. It must be there, be signed as well, and
+            be about this contract: without it other tools and limits would hold than those that were signed.
         seal_envelope: the bytes of its envelope.
         asked: whom the reader believes and how many of them must have signed.
 
     Raises:
-        Refused: ``E_ENVELOPE_MISSING``, ``E_ENVELOPE_MALFORMED``, ``E_ENVELOPE_ROLE``.
+        Refused: ``E_ENVELOPE_MISSING``, ``E_ENVELOPE_MALFORMED``, ``E_ENVELOPE_ROLE``, ``E_SEAL``.
         DoesNotHold: ``E_ENVELOPE_TYPE``, ``E_ENVELOPE_SIGNATURE``; what was signed is no Statement of this contract: a
             code of §5.
         NotEstablished: ``E_ENVELOPE_UNVERIFIED``, ``E_ENVELOPE_THRESHOLD``.
     """
     payload, signers = opened(_there(envelope, CONTRACT_ENVELOPE), asked)
     _require_valid(MappingMember({FILES["contract"]: contract, STATEMENT_FILE: payload}))
-    if seal is not None:
-        payload, _ = opened(_there(seal_envelope, SEAL_ENVELOPE), asked, SEAL_TYPE)
-        if payload != seal or not _is_about(seal, contract):
-            raise _other(SEAL_ENVELOPE, "the seal.json of this contract")
+    seal = _sealed(seal)
+    payload, _ = opened(_there(seal_envelope, SEAL_ENVELOPE), asked, SEAL_TYPE)
+    if payload != seal or not _is_about(seal, contract):
+        raise _other(SEAL_ENVELOPE, "the seal.json of this contract")
     return signers
+
+
+def _sealed(seal: bytes | None) -> bytes:
+    if seal is None:
+        raise Refused(
+            "E_SEAL",
+            "there is no seal.json beside the contract, and without it other tools and limits would hold",
+            remedy="Put it back, or seal the contract anew and sign it.",
+            place=Place(file="seal.json"),
+        )
+    return seal
 
 
 def _there(data: bytes | None, file: str) -> Envelope:
