@@ -198,6 +198,25 @@ _CALLS: Final = (
 )  # fmt: skip
 
 
+def traces() -> list[bytes]:
+    """Return whole traces of a sandboxed agent in ``/ws``."""
+    from support.tracing import lines
+
+    half = [f"101 {text}" for text in _CALLS]
+    child = ['102 execve("/usr/bin/make", ["make"], 0x7f /* 1 var */) = 0', "102 +++ exited with 2 +++"]
+    return [lines(*half[:3]), lines(*half[:6], *child, *half[6:]), lines(half[0]), lines(*half[:2], half[7])]
+
+
+_CALLS: Final = (
+    'openat(AT_FDCWD</ws>, "a", O_WRONLY|O_CREAT|O_TRUNC, 0666) = 3</ws/a>', 'rename("a", "b") = 0',
+    'write(1</dev/null>, "3 passed in 0.1s\\n", 17) = 17', 'unlinkat(AT_FDCWD</ws>, "b", 0) = -1 ENOENT (No such file)',
+    "clone3({flags=CLONE_VM|CLONE_VFORK, exit_signal=SIGCHLD, stack=0x7f, stack_size=0x9000}, 88 <unfinished ...>",
+    "<... clone3 resumed>) = 102",
+    "--- SIGCHLD {si_signo=SIGCHLD, si_code=CLD_EXITED, si_pid=102, si_uid=0, si_status=1} ---",
+    'connect(3<socket:[1]>, {sa_family=AF_INET, sin_port=htons(80), sin_addr=inet_addr("1.2.3.4")}, 16) = -1 EPERM (x)',
+)  # fmt: skip
+
+
 def deals() -> list[bytes]:
     from deals.moves import happy, jsonl, random_transcript
     from troth.deals.transcript import end_line, message_line

@@ -1,0 +1,11 @@
+"""The table of readers: every door at which bytes of an agent, a reviewer, another ledger or a stranger come in."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from fuzz.engine import Reader
+from fuzz.readers import ledger, observer, others, receipts
+
+READERS: Final[Sequence[Reader]] = (*receipts.READERS, *observer.READERS, *ledger.READERS, *others.READERS)
