@@ -46,6 +46,21 @@ def row(result: Result) -> str:
     )
 
 
+def told(result: Result) -> dict[str, Any]:
+    """Return everything about a run, as JSON has it."""
+    values = {name: getattr(result, name) for name in Result.__dataclass_fields__ if name != "faults"}
+    return {**values, "faults": [one.what for one in result.faults]}
+
+
+def record(folder: Path, result: Result, seed: int) -> None:
+    """Write what a run came to, one file a reader, of which ``docs/fuzzing.md`` is made (``fuzz/page.py``)."""
+    folder.mkdir(parents=True, exist_ok=True)
+    codes = dict(sorted(result.codes.items()))
+    said = {**told(result), "codes": codes, "seed": seed, "python": ".".join(map(str, sys.version_info[:3]))}
+    text = json.dumps(said, indent=1, sort_keys=True) + "\n"
+    (folder / f"{result.name.replace('/', '-')}.json").write_text(text)
+
+
 def _child(reader: Reader, inputs: int, seed: int, current: mmap.mmap, answer: Any) -> None:
     with bounded_memory():
         answer.send(fuzz(reader, inputs, seed, current))
@@ -99,6 +114,7 @@ def main() -> int:
     parser.add_argument("--found", type=Path, default=Path("fuzz-found"), help="folder for offending inputs")
     parser.add_argument("--codes", action="store_true", help="print how often each refusal was given")
     parser.add_argument("--json", action="store_true", help="one JSON object a reader instead of the table")
+    parser.add_argument("--record", type=Path, metavar="DIR", help="write what each reader's run came to into this folder")
     parser.add_argument("--floors", action="store_true", help="measure the quick pass anew and write fuzz/floors.json")
     parser.add_argument("--list", action="store_true", help="print the names")
     words = parser.parse_args()
@@ -117,10 +133,11 @@ def main() -> int:
     for reader in chosen:
         result = run_one(reader, words.inputs, words.seed)
         if words.json:
-            told = {name: getattr(result, name) for name in Result.__dataclass_fields__ if name != "faults"}
-            print(json.dumps({**told, "faults": [one.what for one in result.faults]}), flush=True)
+            print(json.dumps(told(result)), flush=True)
         else:
             print(row(result), flush=True)
+        if words.record:
+            record(words.record, result, words.seed)
         if words.codes:
             print("    " + ", ".join(f"{code} {count}" for code, count in result.codes.most_common(60)), flush=True)
         for found in result.faults:
