@@ -114,7 +114,9 @@ def main() -> int:
     parser.add_argument("--found", type=Path, default=Path("fuzz-found"), help="folder for offending inputs")
     parser.add_argument("--codes", action="store_true", help="print how often each refusal was given")
     parser.add_argument("--json", action="store_true", help="one JSON object a reader instead of the table")
-    parser.add_argument("--record", type=Path, metavar="DIR", help="write what each reader's run came to into this folder")
+    parser.add_argument(
+        "--record", type=Path, metavar="DIR", help="write what each reader's run came to into this folder"
+    )
     parser.add_argument("--floors", action="store_true", help="measure the quick pass anew and write fuzz/floors.json")
     parser.add_argument("--list", action="store_true", help="print the names")
     words = parser.parse_args()

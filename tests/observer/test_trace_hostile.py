@@ -92,6 +92,19 @@ def test_io_uring_is_an_escape_unless_it_was_refused(workspace: Path) -> None:
         assert len(seen.report.refused) == 1
 
 
+def test_a_signal_to_what_is_shielded_is_named_and_costs_nothing(workspace: Path) -> None:
+    """The tracer is not there, the sandbox's first process takes none; a child's end and a question are everyday."""
+    seen = python(
+        workspace,
+        "import os, signal, subprocess\nchild = subprocess.Popen(['sleep', '60'])\nos.kill(child.pid, 0)\n"
+        "child.kill()\nchild.wait()\nfor pid, sent in ((1, 9), (99999, 15), (99999, 0)):\n"
+        "    try: os.kill(pid, sent)\n    except ProcessLookupError: pass\n",
+    )
+    clean(seen.report)
+    assert seen.report.root_exit == 0
+    assert seen.report.refused == ("kill SIGKILL: no effect on the first process", "kill SIGTERM: ESRCH")
+
+
 def test_tracing_oneself_is_refused_and_no_escape(workspace: Path) -> None:
     seen = python(workspace, LIBC + "assert libc.ptrace(0, 0, 0, 0) == -1")
     clean(seen.report)

@@ -329,7 +329,8 @@ MECHANISMS: Final = [
              {"../notes.txt": "x\n"}, FAILED, sensed="conftest.py", suite="pytest"),
     Mechanism("the tracer", "kills whatever process it can name",
               "for pid in range(1, 2000):\n    try: pid == os.getpid() or os.kill(pid, 9)\n    except OSError: pass\n"
-              + WORK, "try: os.kill(os.getpid(), 0)\nexcept OSError: pass\n" + WORK, SUPPORTED),
+              + WORK, "try: os.kill(os.getpid(), 0)\nexcept OSError: pass\n" + WORK, SUPPORTED,
+              sensed="kill SIGKILL: ESRCH"),
     _tried("its parent", "takes hold of the process above, to write into it or to be rid of its tracer",
            "__import__('ctypes').CDLL(None).ptrace(16, os.getppid(), 0, 0) and open('docs/absent')",
            sensed="ptrace: EPERM"),

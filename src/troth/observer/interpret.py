@@ -17,7 +17,7 @@ from troth.observer.journal import Journal, printable, text_of
 from troth.observer.names import FILE, SPECIAL, Names
 from troth.observer.processes import Mapping, Place, Process, Task, execute, pages, start
 from troth.observer.reading import Kind, Recording
-from troth.observer.syscalls import ESCAPES, FORMS, IOCTL_WRITES, NETWORK, Form
+from troth.observer.syscalls import ESCAPES, FORMS, IOCTL_WRITES, NETWORK, SIGNALS, Form
 from troth.observer.totals import Printed
 from troth.observer.trace import Call, aio_writes, descriptor, is_vector, split_call, split_list, string, unescape
 from troth.observer.whereabouts import RELATIVE, Unclear, Whereabouts
@@ -136,6 +136,12 @@ class Interpreter(Whereabouts):
                 where = "".join(f" {address}" for address in addresses(name, reached)) if reached is not None else ""
             except IndexError:
                 where = ""
+        elif name in SIGNALS:
+            sent = split_call(text)
+            signal = sent.arguments[SIGNALS[name]] if sent is not None and len(sent.arguments) > SIGNALS[name] else b"?"
+            if signal == b"0":  # asks whether a process is there
+                return
+            where = f" {_word(signal)}"
         self.journal.refused.add(f"{_word(name)}{where}: {_word(error)}")
 
     def _call(self, name: bytes, text: bytes) -> None:

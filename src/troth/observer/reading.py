@@ -13,7 +13,7 @@ from enum import IntEnum
 from typing import Any, Final
 
 from troth.observer.processes import Clone, Lineage, Task
-from troth.observer.syscalls import CLONES, ESCAPES, FORMS, NETWORK, NO_EFFECT, PROCESS, UNNAMED_NO_EFFECT
+from troth.observer.syscalls import CLONES, ESCAPES, FORMS, NETWORK, NO_EFFECT, PROCESS, SIGNALS, UNNAMED_NO_EFFECT
 from troth.observer.totals import MAX_LINE, MAX_LINES, lines_of, may_hold, rows
 from troth.observer.trace import (
     UNFINISHED,
@@ -93,6 +93,7 @@ class _Class(IntEnum):
     ESCAPE = 8
     MUNMAP = 9
     MREMAP = 10
+    SIGNAL = 11
 
 
 _CLASS: Final[dict[bytes, _Class]] = {
@@ -111,6 +112,7 @@ _CLASS: Final[dict[bytes, _Class]] = {
     **dict.fromkeys(CLONES, _Class.CLONE),
     **dict.fromkeys(NETWORK, _Class.NETWORK),
     **dict.fromkeys(ESCAPES, _Class.ESCAPE),
+    **dict.fromkeys(SIGNALS, _Class.SIGNAL),
     # Where the written descriptor is not the first argument, or the result no count, the line is taken apart.
     b"fallocate": _Class.FORM,
     b"copy_file_range": _Class.FORM,
@@ -131,6 +133,7 @@ _RENUMBERED: Final = re.compile(rb" <pid changed to \d{1,10} \.\.\.>$")
 _UNREADABLE: Final = b"???"
 _NEVER_MADE: Final = re.compile(rb"\?\?\?\( *\) *= \?$")
 _REFUSALS: Final = frozenset({b"EPERM", b"EACCES", b"EROFS"})
+_SHIELDED: Final = frozenset({b"EPERM", b"ESRCH"})
 _UNREACHED: Final = _REFUSALS | {b"ENETUNREACH", b"EHOSTUNREACH", b"ENETDOWN", b"ECONNREFUSED"}
 
 
@@ -324,6 +327,12 @@ class _Reader:
         elif found is _Class.NETWORK and b"sa_family" not in text:
             return True
         error = failure(text)
+        if found is _Class.SIGNAL:
+            if error in _SHIELDED:
+                self.keep(Kind.REFUSED, task, name, (error, text))
+            elif text.startswith(b"(1, ", len(name)):
+                self.keep(Kind.REFUSED, task, name, (b"no effect on the first process", text))
+            return True
         if error is None:
             if _RESTARTS.search(text, max(0, len(text) - 160)) is not None:
                 return True

@@ -3,8 +3,9 @@
 Deny by default: the trace expression is a negation. Everything is traced except ``UNTRACED``, calls that can
 neither change a file, start a program, open a connection, nor change what a later name or descriptor means in a
 way that the tracer's own annotations do not show. Of the traced calls, ``FORMS`` change files, ``PROCESS`` start
-and end programs and move the working directory, ``NETWORK`` reach out, ``ESCAPES`` can act unseen once they have
-succeeded, ``NO_EFFECT`` are known and harmless, and any other call that succeeds is *unresolved*: coverage is lost.
+and end programs and move the working directory, ``NETWORK`` reach out, ``SIGNALS`` are told when they were aimed
+at what the sandbox shields, ``ESCAPES`` can act unseen once they have succeeded, ``NO_EFFECT`` are known and
+harmless, and any other call that succeeds is *unresolved*: coverage is lost.
 
 Three frequent calls were weighed. ``mmap``, ``munmap`` and ``mremap`` are traced: a shared mapping writes without a
 call, and could last be written when it ends, wherever it has been moved. ``mprotect`` is not:
@@ -49,8 +50,8 @@ sched_setscheduler sched_getattr sched_setattr sched_get_priority_max sched_get_
 nanosleep clock_nanosleep clock_nanosleep_time64 clock_gettime clock_gettime64 clock_getres clock_getres_time64
 gettimeofday time times alarm setitimer getitimer pause restart_syscall getcpu
 rt_sigaction rt_sigprocmask rt_sigreturn rt_sigpending rt_sigsuspend rt_sigtimedwait rt_sigtimedwait_time64
-rt_sigqueueinfo rt_tgsigqueueinfo sigaltstack sigreturn sigaction sigprocmask sigsuspend signal
-kill tkill tgkill pidfd_open pidfd_send_signal
+sigaltstack sigreturn sigaction sigprocmask sigsuspend
+pidfd_open
 wait4 waitid waitpid exit exit_group
 getpid gettid getppid getuid geteuid getgid getegid getresuid getresgid getgroups getpgrp getpgid getsid
 getuid32 geteuid32 getgid32 getegid32 getresuid32 getresgid32 getgroups32 setpgid setsid
@@ -59,7 +60,10 @@ sysinfo uname getrandom prctl arch_prctl set_thread_area get_thread_area capget
 """
 
 UNTRACED: Final = tuple(_UNTRACED.split())
-"""Calls that are not traced. Not every architecture or version of the tracer knows each of them."""
+"""Calls that are not traced. Not every architecture or version of the tracer knows each of them.
+
+``signal`` is not among them: the tracer would take the name for all calls that have to do with signals.
+"""
 
 
 def _table(*names: str) -> frozenset[bytes]:
@@ -78,7 +82,7 @@ NO_EFFECT: Final = _table(
     io_setup io_destroy io_getevents io_pgetevents io_cancel tee vmsplice remap_file_pages
     modify_ldt map_shadow_stack set_mempolicy_home_node migrate_pages move_pages fspick statmount listmount
     lsm_get_self_attr lsm_set_self_attr lsm_list_modules file_getattr uretprobe rseq_slice_yield
-    sysfs syslog lookup_dcookie riscv_flush_icache cacheflush get_kernel_syms query_module vhangup nice ssetmask
+    signal sysfs syslog lookup_dcookie riscv_flush_icache cacheflush get_kernel_syms query_module vhangup nice ssetmask
     sgetmask sigpending
     """,
 )
@@ -190,6 +194,15 @@ FORMS: Final[dict[bytes, Form]] = {
 CLONES: Final = _table("clone clone2 clone3 fork vfork")
 PROCESS: Final = CLONES | _table("execve execveat chdir fchdir unshare seccomp")
 NETWORK: Final = _table("connect sendto sendmsg sendmmsg send")
+
+SIGNALS: Final[dict[bytes, int]] = {
+    b"kill": 1, b"tkill": 1, b"tgkill": 2, b"rt_sigqueueinfo": 1, b"rt_tgsigqueueinfo": 2, b"pidfd_send_signal": 1,
+}  # fmt: skip
+"""Calls that send a signal, and which argument names it.
+
+They have no effect that an observation is about; one that finds no such process, or the one that holds the sandbox, may
+have been meant for what watches.
+"""
 
 UNNAMED_NO_EFFECT: Final = frozenset(
     b"syscall_%#x" % number
