@@ -1,5 +1,5 @@
 #!/bin/sh
-# Makes locks/core.txt and locks/dev.txt from pyproject.toml. For maintainers; needs the package index once.
+# Makes locks/core.txt, locks/sigstore.txt and locks/dev.txt from pyproject.toml. For maintainers; needs the package index once.
 #
 # Existing pins are kept where they still fit; `UPGRADE=1 make lock` takes the newest that do.
 # The locks are universal (every platform, Python 3.11 and newer), pinned and hashed, and name no address:
@@ -34,5 +34,7 @@ compile() {
 }
 
 compile dev --group dev
-# The core takes the very pins of the development lock, so that both can share one environment.
+# The core takes the very pins of the development lock, so that both can share one environment; with the extra
+# `sigstore` it is what the GitHub Action installs where identities are asked for.
 compile core --group build --constraint locks/dev.txt
+compile sigstore --group build --extra sigstore --constraint locks/dev.txt

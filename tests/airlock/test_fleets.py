@@ -113,7 +113,7 @@ def test_many_processes_give_the_rows_of_one(many: list[str]) -> None:
 
 def test_a_machine_without_further_processes(many: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
     alone = list(check_all(many, None, 1))
-    monkeypatch.setattr(fleets, "_pool", lambda jobs: None)
+    monkeypatch.setattr(fleets, "_pool", lambda jobs, asked: None)
     assert list(check_all(many, None, 2)) == alone
 
 
@@ -243,11 +243,11 @@ def test_a_process_that_is_killed_costs_nothing(
     alone = list(check_all(many, None, 1))
     once, parent, checked = tmp_path / "once", os.getpid(), check_one
 
-    def dying(member: str, names: Any, pins: Any, demand: Any) -> Row:
+    def dying(member: str, *asked: Any) -> Row:
         if member == many[40] and os.getpid() != parent and not once.exists():
             once.touch()
             os.kill(os.getpid(), signal.SIGKILL)
-        return checked(member, names, pins)
+        return checked(member, *asked)
 
     monkeypatch.setattr(fleets, "check_one", dying)
     assert list(check_all(many, None, 2)) == alone
@@ -261,11 +261,11 @@ def test_a_member_that_ends_every_process_is_told_and_the_others_are_checked(
     alone = list(check_all(many, None, 1))
     parent, checked = os.getpid(), check_one
 
-    def dying(member: str, names: Any, pins: Any, demand: Any) -> Row:
+    def dying(member: str, *asked: Any) -> Row:
         if member == many[40]:
             assert os.getpid() != parent
             os.kill(os.getpid(), signal.SIGKILL)
-        return checked(member, names, pins)
+        return checked(member, *asked)
 
     monkeypatch.setattr(fleets, "check_one", dying)
     rows = list(check_all(many, None, 2))

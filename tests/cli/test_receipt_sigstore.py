@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import base64
 import json
+import pickle
 import socket
 import sys
 from collections.abc import Iterator
@@ -15,7 +17,7 @@ pytest.importorskip("sigstore", reason="the extra `sigstore` is not installed")
 from cli.test_receipt import Run, contradicted, laid
 from receipts.faults import put
 from receipts.test_receipt import sealed
-from support.sigstore_instance import LOGIN, WORKFLOW, Asked, Instance
+from support.sigstore_instance import LOGIN, WORKFLOW, Asked, Instance, b64
 from troth.cli.main import main
 from troth.stores import keyless
 
@@ -336,6 +338,114 @@ def test_large_and_strange_files_are_not_read(run: Run, instance: Instance, fold
     assert run("receipt", "verify", folder, *NAMED, *rooted)[0] == 0
 
 
+# Many at once -------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def fleet(tmp_path: Path, instance: Instance) -> Path:
+    """Seventy runs of a workspace, more than two shares of them: most signed by the workflow, six in some other way."""
+    honest, bad = sealed(), sealed(contradicted())
+    bundle = json.dumps(instance.bundle(honest["receipt.json"]))
+    odd = {
+        "run_03": {**honest},
+        "run_13": {
+            **honest,
+            "receipt.sigstore.json": json.dumps(instance.bundle(honest["receipt.json"], "m@x.y")).encode(),
+        },
+        "run_23": {**bad, "receipt.sigstore.json": bundle.encode()},
+        "run_33": {**honest, "receipt.sigstore.json": b"{}"},
+        "run_43": {**bad, "receipt.sigstore.json": json.dumps(instance.bundle(bad["receipt.json"])).encode()},
+        "run_53": {**honest, "receipt.sigstore.json": broken(bundle)},
+    }
+    runs = tmp_path / "shop" / ".mentu" / "runs"
+    for name in (f"run_{number:02}" for number in range(70)):
+        laid(runs / name, odd.get(name, {**honest, "receipt.sigstore.json": bundle.encode()}))
+    return tmp_path / "shop"
+
+
+def broken(bundle: str) -> bytes:
+    """The bundle with another signature in it, of the right form."""
+    value = json.loads(bundle)
+    (entry,) = value["dsseEnvelope"]["signatures"]
+    entry["sig"] = b64(bytes([*base64.b64decode(entry["sig"])[:-1], 1]))
+    return json.dumps(value).encode()
+
+
+def test_a_fleet_is_asked_for_identities(run: Run, instance: Instance, fleet: Path, tmp_path: Path) -> None:
+    rooted = ("--trusted-root", instance.trusted_root)
+    status, out, _ = run("receipt", "check", fleet, *NAMED, *rooted, "--json", "--jobs", "1")
+    rows = {Path(one["member"]).name: one for one in map(json.loads, out.splitlines())}
+    assert (status, len(rows), instance.requests) == (2, 70, [])
+    codes = {name: one["error"]["code"] for name, one in rows.items() if "error" in one}
+    assert codes == {
+        "run_03": "E_BUNDLE_MISSING",
+        "run_13": "E_ENVELOPE_UNVERIFIED",
+        "run_23": "E_ENVELOPE_OTHER",
+        "run_33": "E_BUNDLE_MALFORMED",
+        "run_53": "E_ENVELOPE_SIGNATURE",
+    }
+    assert rows["run_43"]["done"]["decision"] == "contradicted"  # signed as it is
+    signed = [one["signatures"] for name, one in rows.items() if name not in codes]
+    assert (
+        signed
+        == [
+            {
+                "checked": True,
+                "verified": [{"name": WORKFLOW, "role": "approver", "issuer": LOGIN}],
+                "bad": [],
+                "unknown": 0,
+            }
+        ]
+        * 65
+    )
+    # From two processes and from a list of signers the answer is the same.
+    listed = tmp_path / "signers.toml"
+    listed.write_text(f'[[approver]]\nidentity = "{WORKFLOW}"\nissuer = "{LOGIN}"\n')
+    assert run("receipt", "check", fleet, "--signers", listed, *rooted, "--json", "--jobs", "2")[1] == out
+    table = tmp_path / "table.csv"
+    status, out, _ = run("receipt", "check", fleet, *NAMED, *rooted, "--csv", table)
+    assert table.read_text().count("signed by 1 approver(s)") == 65
+    assert table.read_text().count("unsigned") == 1
+    assert table.read_text().count("not signed as asked") == 4
+
+
+def test_the_root_is_parsed_once_a_process(
+    run: Run, instance: Instance, fleet: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log = tmp_path / "parsed"
+    parsed = keyless.read_trusted_root
+
+    def counting(path: Path) -> object:
+        with log.open("a") as file:
+            file.write("one\n")
+        return parsed(path)
+
+    monkeypatch.setattr(keyless, "read_trusted_root", counting)
+    words = ("receipt", "check", fleet, *NAMED, "--trusted-root", instance.trusted_root)
+    assert run(*words, "--jobs", "2")[0] == 2
+    assert log.read_text().splitlines() == ["one"]  # before the processes were forked
+    again = pickle.loads(pickle.dumps(keyless.Instance(instance.trusted_root)))
+    bundle = (fleet / ".mentu/runs/run_00/receipt.sigstore.json").read_bytes()
+    assert [again(bundle).name for _ in range(2)] == [WORKFLOW] * 2
+    assert len(log.read_text().splitlines()) == 2
+
+
+def test_an_instance_that_cannot_be_asked_is_no_folders_fault(
+    run: Run, instance: Instance, fleet: Path, folder: Path, tmp_path: Path
+) -> None:
+    status, out, _ = run("receipt", "check", fleet, *NAMED, "--trusted-root", tmp_path / "absent", "--json")
+    assert (status, code(out)) == (2, "E_SIGSTORE_ROOT")
+    status, out, _ = run("receipt", "check", fleet, *NAMED, "--json")
+    assert (status, code(out)) == (3, "E_SIGSTORE_UNREACHABLE")
+    # Nobody is asked where no bundle lies.
+    status, out, _ = run("receipt", "check", folder, *NAMED, "--json")
+    assert (status, code(out)) == (2, "E_BUNDLE_MISSING")
+    for words in (("--staging",), ("--certificate-oidc-issuer", LOGIN), ("--threshold", "1"), ("--bundle", "x")):
+        status, out, _ = run("receipt", "check", folder, *words, "--json")
+        assert (status, code(out)) == (2, "E_USAGE")
+    assert run("receipt", "check", fleet, *NAMED, "--threshold", "2", "--trusted-root", instance.trusted_root)[0] == 2
+
+
 def test_without_the_extra_the_way_to_it_is_told(
     run: Run, instance: Instance, folder: Path, token: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -347,6 +457,7 @@ def test_without_the_extra_the_way_to_it_is_told(
     rooted = ("--trusted-root", instance.trusted_root)
     for words in (
         ("verify", folder, *NAMED, *rooted),
+        ("check", folder, *NAMED, *rooted),
         ("sign", folder, "--sigstore", "--identity-token", token, "--out", folder / "other.json"),
     ):
         status, out, _ = run("receipt", *words, "--json")

@@ -107,7 +107,7 @@ def test_no_receipt_is_no_success(place: Path) -> None:
     assert act(place, folders="missing")[0] == 1
 
 
-@pytest.mark.parametrize("name", ["folders", "table", "pins", "keys", "threshold", "quorum"])
+@pytest.mark.parametrize("name", sorted({*ACTION["inputs"]} - {"python"}))
 def test_a_hostile_input_is_one_value(name: str, place: Path) -> None:
     laid(place / ".mentu" / "runs" / "run_a", sealed())
     status, log, told, outputs = act(place, **{name: HOSTILE})
@@ -135,7 +135,62 @@ def test_a_hostile_folder_and_modules_beside_it(place: Path) -> None:
 
 def test_options_are_words_of_their_own() -> None:
     given = {"TROTH_TABLE": "a b", "TROTH_KEYS": "k1\n\n --json\n", "TROTH_QUORUM": "", "TROTH_THRESHOLD": "2"}
-    assert options_of(given) == ["--table=a b", "--threshold=2", "--key=k1", "--key=--json"]
+    assert options_of(given) == ["--key=k1", "--key=--json", "--table=a b", "--threshold=2"]
+    given = {"TROTH_IDENTITIES": "a@b\nc@d", "TROTH_ISSUERS": "u", "TROTH_SIGNERS": "s", "TROTH_TRUSTED_ROOT": "r r"}
+    assert options_of(given) == [
+        "--certificate-identity=a@b",
+        "--certificate-identity=c@d",
+        "--certificate-oidc-issuer=u",
+        "--signers=s",
+        "--trusted-root=r r",
+    ]
+
+
+@pytest.mark.slow
+def test_identities_are_asked_for(place: Path, tmp_path: Path) -> None:
+    pytest.importorskip("sigstore", reason="the extra `sigstore` is not installed")
+    from support.sigstore_instance import LOGIN, WORKFLOW, Instance
+
+    folder = laid(place / ".mentu" / "runs" / "run_a", sealed())
+    instance = Instance(tmp_path / "instance")
+    try:
+        bundle = instance.bundle((folder / "receipt.json").read_bytes())
+        stranger = instance.bundle((folder / "receipt.json").read_bytes(), "mallory@example.com")
+    finally:
+        instance.close()
+    asked = {"identities": f"{WORKFLOW}\nsomebody@example.com", "issuers": LOGIN}
+    asked |= {"trusted_root": str(instance.trusted_root)}
+    for beside, reason in ((None, "E_BUNDLE_MISSING"), (stranger, "E_ENVELOPE_UNVERIFIED"), (bundle, "")):
+        if beside is not None:
+            (folder / "receipt.sigstore.json").write_text(json.dumps(beside))
+        status, log, told, outputs = act(place, **asked)
+        assert (status, outputs["decision"]) == ((1, "failed") if reason else (0, "continue")), log
+        assert reason in told
+    (place / "signers.toml").write_text(f'[[approver]]\nidentity = "{WORKFLOW}"\nissuer = "{LOGIN}"\n')
+    listed = {"signers": "signers.toml", "trusted_root": str(instance.trusted_root)}
+    assert act(place, **listed)[0] == 0
+    assert act(place, **listed, threshold="2")[0] == 1
+
+
+@pytest.mark.parametrize("asked", ["", "TROTH_SIGNERS", "TROTH_IDENTITIES"])
+def test_the_client_library_is_installed_where_it_is_needed(asked: str, tmp_path: Path) -> None:
+    step = ACTION["runs"]["steps"][0]
+    python = tmp_path / "troth" / "bin" / "python"
+    python.parent.mkdir(parents=True)
+    for file in (python, tmp_path / "python"):  # says what it was asked for
+        file.write_text('#!/bin/sh\necho "$@"\n')
+        file.chmod(0o755)
+    given = {"TROTH_ACTION": str(ROOT), "TROTH_PYTHON": str(tmp_path / "python"), "RUNNER_TEMP": str(tmp_path)}
+    blank = {name: "" for name in step["env"] if name not in given}
+    done = subprocess.run(
+        ["bash", "--noprofile", "--norc", "-eo", "pipefail", "-c", step["run"]],
+        env={"PATH": os.environ["PATH"], **blank, **given, **({asked: "a"} if asked else {})},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    file = Path(done.stdout.split()[-1])
+    assert (file, file.exists()) == (ROOT / "locks" / ("sigstore.txt" if asked else "core.txt"), True)
 
 
 @pytest.mark.parametrize("text", ["a`b", "a|b", "a\\|b", "", " ", "x\ny", "\x1b[31m", "`" * 5])
@@ -149,11 +204,13 @@ def test_a_cell_is_one_code_span(text: str) -> None:
 
 
 @pytest.mark.slow
-def test_both_steps_in_an_environment_of_their_own(place: Path) -> None:
+@pytest.mark.parametrize(("signers", "modules"), [("", "msgspec"), ("signers.toml", "msgspec, sigstore")])
+def test_both_steps_in_an_environment_of_their_own(signers: str, modules: str, place: Path) -> None:
     runner = place.parent / "runner"
     runner.mkdir()
     (step,) = (step for step in ACTION["runs"]["steps"] if "TROTH_PYTHON" in step["env"])
-    own = {"TROTH_ACTION": str(ROOT), "TROTH_PYTHON": sys.executable, "RUNNER_TEMP": str(runner)}
+    own = dict.fromkeys(step["env"], "") | {"TROTH_SIGNERS": signers}
+    own |= {"TROTH_ACTION": str(ROOT), "TROTH_PYTHON": sys.executable, "RUNNER_TEMP": str(runner)}
     done = subprocess.run(
         ["bash", "--noprofile", "--norc", "-eo", "pipefail", "-c", step["run"]],
         cwd=place,
@@ -165,6 +222,7 @@ def test_both_steps_in_an_environment_of_their_own(place: Path) -> None:
     if done.returncode != 0 and "HASHES" not in done.stderr.upper():
         pytest.skip(f"no package index can be reached: {done.stderr[-300:]}")
     assert done.returncode == 0, done.stderr
+    assert subprocess.run([runner / "troth/bin/python", "-c", f"import {modules}"], check=False).returncode == 0
     laid(place / ".mentu" / "runs" / "run_a", sealed())
     status, log, told, outputs = act(place)
     assert (status, outputs["decision"]) == (0, "continue"), log

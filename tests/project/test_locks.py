@@ -62,11 +62,16 @@ def asked(group: str) -> list[Requirement]:
 
 
 CORE = [Requirement(entry) for entry in PROJECT["project"]["dependencies"]]
+SIGSTORE = [Requirement(entry) for entry in PROJECT["project"]["optional-dependencies"]["sigstore"]]
 
 
 @pytest.mark.parametrize(
     ("lock", "requirements"),
-    [("core.txt", [*CORE, *asked("build")]), ("dev.txt", [*CORE, *asked("dev")])],
+    [
+        ("core.txt", [*CORE, *asked("build")]),
+        ("sigstore.txt", [*CORE, *asked("build"), *SIGSTORE]),
+        ("dev.txt", [*CORE, *asked("dev")]),
+    ],
 )
 @pytest.mark.parametrize("environment", ENVIRONMENTS, ids=lambda found: "-".join(found.values()))
 def test_a_lock_covers_what_is_asked_for(
@@ -82,9 +87,10 @@ def test_a_lock_covers_what_is_asked_for(
 
 
 def test_the_development_lock_holds_the_very_pins_of_the_core() -> None:
-    core, dev = read_lock("core.txt"), read_lock("dev.txt")
-    assert {name: dev.get(name) for name in core} == core
-    assert set(dev) > set(core)
+    core, more, dev = read_lock("core.txt"), read_lock("sigstore.txt"), read_lock("dev.txt")
+    assert {name: more.get(name) for name in core} == core
+    assert {name: dev.get(name) for name in more} == more
+    assert set(dev) > set(more) > set(core)
 
 
 def test_the_core_brings_no_tool_of_development() -> None:
@@ -94,7 +100,7 @@ def test_the_core_brings_no_tool_of_development() -> None:
     assert tools & set(read_lock("core.txt")) == set()
 
 
-@pytest.mark.parametrize("lock", ["core.txt", "dev.txt"])
+@pytest.mark.parametrize("lock", ["core.txt", "sigstore.txt", "dev.txt"])
 def test_a_lock_says_how_it_is_made_and_names_no_address(lock: str) -> None:
     text = (ROOT / "locks" / lock).read_text(encoding="utf-8")
     assert text.startswith("# Made by `make lock`")

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 from collections import deque
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from troth.core.errors import Busy, Defect, Place, TrothError
@@ -28,12 +28,14 @@ from troth.stores.workers import cores, follow_parent
 if TYPE_CHECKING:
     from concurrent.futures import Future, ProcessPoolExecutor
 
+    from troth.receipts.bundles import Vouched
     from troth.receipts.demands import Demand, Signers
     from troth.receipts.pinning import ConsumerPins
 
-    _Asked = tuple[Sequence[str] | None, ConsumerPins | None, Demand | None]
+    _Vouch = Callable[[bytes], Vouched]
+    _Asked = tuple[Sequence[str] | None, ConsumerPins | None, Demand | None, _Vouch | None]
 
-__all__ = ["CODES", "Row", "check_all", "check_one", "cores", "faulty"]
+__all__ = ["CODES", "Row", "check_all", "check_one", "cores", "faulty", "has_bundle"]
 
 CODES: Final[dict[str, str]] = {
     "E_MEMBER_CHANGED": "The folder was written to while it was read, time and again; check it when it rests.",
@@ -100,8 +102,17 @@ def faulty(member: str, fault: TrothError) -> Row:
     return Row(member, "error", fault.code, "error", error=fault.as_json()["error"], exit_status=fault.exit_code)
 
 
+def has_bundle(member: str) -> bool:
+    """Tell whether something lies in the place of a sigstore bundle, about which an instance would be asked."""
+    return os.path.lexists(f"{member}/{BUNDLE_FILE}")
+
+
 def check_one(
-    member: str, names: Sequence[str] | None, pins: ConsumerPins | None = None, demand: Demand | None = None
+    member: str,
+    names: Sequence[str] | None,
+    pins: ConsumerPins | None = None,
+    demand: Demand | None = None,
+    vouch: _Vouch | None = None,
 ) -> Row:
     """Check one member folder, again when it changed while it was read; raise nothing.
 
@@ -109,10 +120,11 @@ def check_one(
         member: the folder.
         names: claim types to run where there is no receipt; ``None`` for all three.
         pins: whom the caller believes; ``None`` judges by the case and policy that lie in the folder.
-        demand: whose signatures the caller asks for; a member whose envelope does not meet it is an error.
+        demand: whose signatures the caller asks for; a member whose envelope and bundle do not meet it is an error.
+        vouch: asks a sigstore instance about a bundle, where identities are asked for.
     """
     try:
-        return _checked(member, names, pins, demand)
+        return _checked(member, (names, pins, demand, vouch))
     except TrothError as fault:
         return faulty(member, fault)
     except Exception as fault:  # whatever it is, the others are still to be checked
@@ -127,18 +139,19 @@ def check_one(
         )
 
 
-def _checked(member: str, names: Sequence[str] | None, pins: ConsumerPins | None, demand: Demand | None) -> Row:
+def _checked(member: str, asked: _Asked) -> Row:
+    names, pins, demand, vouch = asked
     for _ in range(_LOOKS):
         folder = FolderMember(member)
         seen: Member = folder
         signers = None
         if demand is not None:
             try:
-                seen, signers = as_signed(folder, demand)
+                seen, signers = as_signed(folder, demand, vouch=vouch)
             except TrothError as fault:
                 if folder.changed():
                     continue
-                missing = fault.code == "E_ENVELOPE_MISSING"
+                missing = fault.code in {"E_ENVELOPE_MISSING", "E_BUNDLE_MISSING"}
                 return faulty(member, fault)._replace(signed=UNSIGNED if missing else "not signed as asked")
         found = examine(seen, names) if pins is None else _by_pins(seen, names, pins)
         word = standing(found.result)
@@ -195,12 +208,7 @@ def _row(member: str, found: Examination, word: str) -> Row:
     )  # fmt: skip
 
 
-def check_share(
-    members: Sequence[str],
-    names: Sequence[str] | None,
-    pins: ConsumerPins | None = None,
-    demand: Demand | None = None,
-) -> list[Row]:
+def check_share(members: Sequence[str], asked: _Asked) -> list[Row]:
     """Check some members, one after the other."""
     import gc
 
@@ -208,9 +216,24 @@ def check_share(
     before = gc.get_threshold()
     gc.set_threshold(max(before[0], _ALLOCATIONS), *before[1:])
     try:
-        return [check_one(member, names, pins, demand) for member in members]
+        return [check_one(member, *asked) for member in members]
     finally:
         gc.set_threshold(*before)
+
+
+class _Worker:
+    """A process of a pool: what is asked is handed to it once, and what was made ready for it is kept."""
+
+    asked: _Asked = (None, None, None, None)
+
+    @classmethod
+    def begin(cls, asked: _Asked) -> None:
+        cls.asked = asked
+        follow_parent()
+
+    @classmethod
+    def check(cls, members: Sequence[str]) -> list[Row]:
+        return check_share(members, cls.asked)
 
 
 def check_all(
@@ -219,6 +242,8 @@ def check_all(
     jobs: int,
     pins: ConsumerPins | None = None,
     demand: Demand | None = None,
+    *,
+    vouch: _Vouch | None = None,
 ) -> Iterator[Row]:
     """Yield a row for each member, in order.
 
@@ -226,32 +251,33 @@ def check_all(
         members: folders.
         names: as in :func:`check_one`.
         jobs: processes to share the work among; few members are checked in this one.
-        pins, demand: as in :func:`check_one`.
+        pins, demand, vouch: as in :func:`check_one`; what ``vouch`` has made ready is made once a process at most.
     """
+    asked = (names, pins, demand, vouch)
     shares = [members[at : at + SHARE] for at in range(0, len(members), SHARE)]
     jobs = min(jobs, len(shares))
     if jobs > 1:
-        yield from _shared(shares, (names, pins, demand), jobs)
+        yield from _shared(shares, asked, jobs)
     else:
         for share in shares:
-            yield from check_share(share, names, pins, demand)
+            yield from check_share(share, asked)
 
 
 def _shared(shares: Sequence[Sequence[str]], asked: _Asked, jobs: int) -> Iterator[Row]:
     from concurrent.futures import BrokenExecutor
 
     waiting: deque[tuple[Sequence[str], Future[list[Row]] | None]] = deque()
-    pool = _pool(jobs)
+    pool = _pool(jobs, asked)
     usable = pool is not None
     try:
         for share in [*shares, *[()] * (jobs * _AHEAD)]:  # the empty ones drain what waits
             if share:
                 if not usable and pool is not None:
                     pool.shutdown(wait=True, cancel_futures=True)
-                    pool = _pool(jobs)
+                    pool = _pool(jobs, asked)
                     usable = pool is not None
                 try:
-                    waiting.append((share, pool.submit(check_share, share, *asked) if pool is not None else None))
+                    waiting.append((share, pool.submit(_Worker.check, share) if pool is not None else None))
                 except (BrokenExecutor, OSError):
                     usable = False
                     waiting.append((share, None))
@@ -298,17 +324,17 @@ def _in_one(share: Sequence[str], asked: _Asked) -> list[Row] | None:
     """Check a share in a process of its own; ``None`` when that ended."""
     from concurrent.futures import BrokenExecutor
 
-    pool = _pool(1)
+    pool = _pool(1, asked)
     if pool is None:  # no further process can be had: then here
-        return check_share(share, *asked)
+        return check_share(share, asked)
     with pool:
         try:
-            return pool.submit(check_share, share, *asked).result()
+            return pool.submit(_Worker.check, share).result()
         except (BrokenExecutor, OSError):
             return None
 
 
-def _pool(jobs: int) -> ProcessPoolExecutor | None:
+def _pool(jobs: int, asked: _Asked) -> ProcessPoolExecutor | None:
     """Return processes to hand shares to, or ``None`` on a machine that has none to give."""
     from concurrent.futures import ProcessPoolExecutor
     from multiprocessing import get_all_start_methods, get_context
@@ -316,6 +342,6 @@ def _pool(jobs: int) -> ProcessPoolExecutor | None:
     # Fork is at hand at once; where it does not exist, the others import this module first.
     context = get_context("fork" if "fork" in get_all_start_methods() else None)
     try:
-        return ProcessPoolExecutor(jobs, mp_context=context, initializer=follow_parent)
+        return ProcessPoolExecutor(jobs, mp_context=context, initializer=_Worker.begin, initargs=(asked,))
     except (OSError, ImportError, NotImplementedError):
         return None

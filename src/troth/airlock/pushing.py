@@ -65,22 +65,24 @@ def read_pushes(data: bytes) -> list[Push]:
     return found
 
 
-def grant(
-    root: Path, pushes: Iterable[Push], table: StopTable, believe: Believe = lambda member: member
-) -> list[Granted]:
+def grant(root: Path, pushes: Iterable[Push], table: StopTable, believe: Believe | None = None) -> list[Granted]:
     """Return by which receipts the pushes may go on.
 
     Args:
         root: the workspace, in a git work tree.
         pushes: what is pushed; a deleted ref needs no receipt.
         table: by which verdicts are decided.
-        believe: what a receipt's signatures have to be.
+        believe: what a receipt's signatures have to be; ``None`` asks for none.
 
     Raises:
         DoesNotHold: ``E_PUSH_REFUSED`` with the nearest receipt's reason; nothing may be pushed.
         Refused: ``E_HOOK_INPUT``: git cannot be asked.
     """
-    return [_grant(root, push, table, believe) for push in pushes if push.commit is not None]
+    return [_grant(root, push, table, believe or _as_it_is) for push in pushes if push.commit is not None]
+
+
+def _as_it_is(member: Member) -> Member:
+    return member
 
 
 def _grant(root: Path, push: Push, table: StopTable, believe: Believe) -> Granted:

@@ -11,6 +11,7 @@ import click
 
 from troth.cli.answer import emit_json, note, printable, say
 from troth.cli.options import json_option
+from troth.cli.receipt_signers import SignatureWords, trust_options
 from troth.core.errors import Refused, TrothError
 
 if TYPE_CHECKING:
@@ -295,23 +296,32 @@ def _pre_push(root: Path) -> Path:
     return hooks_folder(root) / "pre-push"
 
 
-@git.command("install", epilog="Exit codes: 0 installed, 2 refused. Example: troth hook git install --table stop.toml")
+@git.command(
+    "install",
+    epilog="Exit codes: 0 installed, 2 refused. "
+    "Example: troth hook git install --table stop.toml --signers signers.toml",
+)
 @click.option("--table", type=click.Path(path_type=Path), metavar="FILE", help="Your table. Default: the shipped one.")
-@click.option("--key", "keys", multiple=True, metavar="KEY", help="Ask for a signature by this key. Repeatable.")
+@trust_options
 @_root_option
 @json_option
-def git_install(table: Path | None, keys: tuple[str, ...], root: Path | None, as_json: bool) -> int:
-    """Write the repository's pre-push hook; one that stands there already is left alone."""
+def git_install(table: Path | None, signatures: SignatureWords, root: Path | None, as_json: bool) -> int:
+    """Write the repository's pre-push hook; one that stands there already is left alone.
+
+    With --key, --certificate-identity or --signers a receipt speaks for a commit only when it is signed as asked, as
+    `troth receipt verify` says. Keys are written into the hook; the table, the list of signers and the trusted root are
+    read at each push.
+    """
     from troth.airlock.stopping import load_table
+    from troth.cli.receipt_signers import lasting
     from troth.hooks.settings import install_git
-    from troth.stores.keys import verifier_keys
 
     load_table(table)
-    trusted = [str(key) for word in keys for key in verifier_keys(word)]
+    trusted = lasting(signatures)
     root = (root or _here()).resolve()
     words = [*_program(), "hook", "git", "run", "--root", str(root)]
     words += ["--table", str(table.absolute())] if table is not None else []
-    words += [part for key in trusted for part in ("--key", key)]
+    words += trusted
     path = _pre_push(root)
     return _tell_change(install_git(path, words), path, "the hook is installed", as_json)
 
@@ -330,16 +340,16 @@ def git_uninstall(root: Path | None, as_json: bool) -> int:
 @git.command("run", context_settings=_RAW, epilog="Example: troth hook git run --root DIR origin URL")
 @click.option("--root", hidden=True)
 @click.option("--table", hidden=True)
-@click.option("--key", "keys", multiple=True, hidden=True)
+@trust_options
 @click.argument("words", nargs=-1, type=click.UNPROCESSED)
-def git_run(root: str | None, table: str | None, keys: tuple[str, ...], words: tuple[str, ...]) -> int:
+def git_run(root: str | None, table: str | None, signatures: SignatureWords, words: tuple[str, ...]) -> int:
     """Be git's pre-push hook: refs on stdin.
 
     Exit status: 0 push, 1 do not.
     """
     from troth.airlock.pushing import MAX_INPUT, grant, read_pushes
     from troth.airlock.stopping import load_table
-    from troth.cli.receipt_signers import SignatureWords, believed
+    from troth.cli.receipt_signers import trust_of
 
     try:
         if root is None:
@@ -348,7 +358,9 @@ def git_run(root: str | None, table: str | None, keys: tuple[str, ...], words: t
             )
         rules = load_table(Path(table) if table is not None else None)
         pushes = read_pushes(sys.stdin.buffer.read(MAX_INPUT + 1))
-        granted = grant(Path(root), pushes, rules, lambda member: believed(member, SignatureWords(keys))[0])
+        trust = trust_of(signatures)
+        believe = None if trust is None else (lambda member: trust.seen(member)[0])
+        granted = grant(Path(root), pushes, rules, believe)
     except TrothError as fault:
         note(f"troth: not pushed: {printable(str(fault), 2000)}")
         return FAILED

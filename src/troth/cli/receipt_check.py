@@ -13,11 +13,11 @@ import click
 from troth.cli.answer import note, printable, say, worst
 from troth.cli.progress import Countdown
 from troth.cli.receipt_common import COLOURS, EXITS, checks_option, emit, in_short, read_pin_file, word
+from troth.cli.receipt_signers import SignatureWords, Trust, trust_of, trust_options
 from troth.core.errors import Refused, TrothError
 
 if TYPE_CHECKING:
     from troth.airlock.fleets import Row
-    from troth.receipts.demands import Demand
     from troth.receipts.pinning import ConsumerPins
     from troth.stores.corpora import Found
 
@@ -40,15 +40,7 @@ _SELF_PINNED: Final = "Each is judged by the policy in its own folder (self-pinn
     metavar="FILE",
     help="Judge by your own pins, as `troth receipt verify` does; a folder without the six records is then refused.",
 )
-@click.option(
-    "--key",
-    "keys",
-    multiple=True,
-    metavar="KEY",
-    help="Ask every folder for signatures, and whom to believe, as `troth receipt verify` does. Repeatable.",
-)
-@click.option("--threshold", type=click.IntRange(0), metavar="N", help="How many distinct approvers must have signed.")
-@click.option("--quorum", type=click.IntRange(0), metavar="N", help="How many distinct witnesses must have signed.")
+@trust_options
 @click.option("--jobs", type=click.IntRange(1, 256), metavar="N", help="Processes. Default: one for each core.")
 @click.option(
     "--only",
@@ -68,9 +60,7 @@ def check_cmd(  # noqa: PLR0917 - click calls it by name
     folders: tuple[str, ...],
     names: tuple[str, ...],
     pin_file: str | None,
-    keys: tuple[str, ...],
-    threshold: int | None,
-    quorum: int | None,
+    signatures: SignatureWords,
     jobs: int | None,
     only: tuple[str, ...],
     explain: bool,
@@ -83,50 +73,40 @@ def check_cmd(  # noqa: PLR0917 - click calls it by name
     """Give the result of member folders, in the shape a reader is compared by.
 
     A DIR is a member folder, or holds some: runs of workspaces (`.mentu/runs`) and corpora of receipts are found by
-    walking, without following links. Every member is checked, whatever is wrong with another.
+    walking, without following links. Every member is checked, whatever is wrong with another. With --key,
+    --certificate-identity or --signers every folder is asked for signatures, as `troth receipt verify` does.
 
     \b
     Exit status: 0 receipt valid and done supported (or the checks asked for, or a contract statement valid),
     1 invalid or contradicted, 2 refused, 3 not established; for several members the first of 70, 75, 2, 1, 3, 0 that
     occurs.
 
+    \b
     Example: troth receipt check . --csv receipts.csv --explain
+             troth receipt check . --signers signers.toml --trusted-root trusted_root.json
     """
+    from troth.airlock.fleets import has_bundle
     from troth.receipts.verify import check_names
     from troth.stores.corpora import find_members
 
     wanted = check_names(names) if names else None
     pins = read_pin_file(pin_file) if pin_file is not None else None
-    asked = _demand(keys, threshold, quorum)
+    trust = trust_of(signatures)
     found = find_members(folders)
     files = {"csv": csv_file, "parquet": parquet_file, "junit": junit_file, "sarif": sarif_file}
     reports = {kind: path for kind, path in files.items() if path is not None}
     _require_places(reports, found)
     single = len(folders) == 1 and found.members == [folders[0]]
     page = _Page(single=single, as_json=as_json, only=only, many=len(found.members) > _LISTED)
-    rows = _checked(found, (wanted, pins, asked), jobs, page, whole=bool(reports))
+    if trust is not None and trust.instance is not None and any(map(has_bundle, found.members)):
+        trust.instance.ready()  # once, before there are workers; what it cannot do is no fault of a folder
+    rows = _checked(found, (wanted, pins, trust), jobs, page, whole=bool(reports))
     if single and rows[0].error is not None and not as_json and not reports:
         raise _Told(rows[0])
     status = worst(_exit(row) for row in rows)
     page.end(rows, found, explain=explain, told=_PINNED if pins is not None else _SELF_PINNED)
     _write(reports, [row for row in rows if not only or row.verdict in only], status, passes=bool(only))
     return status
-
-
-def _demand(keys: Sequence[str], threshold: int | None, quorum: int | None) -> Demand | None:
-    """Return whose signatures are asked for; None where nobody is named.
-
-    Raises:
-        Refused: ``E_USAGE``; a code of the keys.
-    """
-    if not keys:
-        if (threshold, quorum) != (None, None):
-            raise Refused("E_USAGE", "--threshold and --quorum: nobody is named", remedy="Name whom to trust: --key.")
-        return None
-    from troth.receipts.demands import demand
-    from troth.stores.keys import verifier_keys
-
-    return demand([key for word in keys for key in verifier_keys(word)], threshold, quorum)
 
 
 def _exit(row: Row) -> int:
@@ -153,7 +133,7 @@ class _Told(TrothError):
 
 def _checked(
     found: Found,
-    asked: tuple[Sequence[str] | None, ConsumerPins | None, Demand | None],
+    asked: tuple[Sequence[str] | None, ConsumerPins | None, Trust | None],
     jobs: int | None,
     page: _Page,
     *,
@@ -164,8 +144,9 @@ def _checked(
     from troth.stores.workers import cores
 
     readable = [member for member in found.members if member not in found.faults]
-    wanted, pins, demand = asked
-    checked = iter(check_all(readable, wanted, jobs if jobs is not None else cores(), pins, demand))
+    wanted, pins, trust = asked
+    demand, vouch = (trust.demand, trust.instance) if trust is not None else (None, None)
+    checked = iter(check_all(readable, wanted, jobs if jobs is not None else cores(), pins, demand, vouch=vouch))
     rows: list[Row] = []
     # Lines that go to the terminal themselves would stand among the bar's.
     with nullcontext(_untold) if page.to_terminal else Countdown("checking", "folders") as progress:
@@ -275,7 +256,7 @@ def _asides(rows: Sequence[Row], found: Found) -> Iterator[str]:
         yield f"{found.again:,} folders were named or met again and checked once"
     unchecked = sum(row.signers is not None and not row.signers["checked"] for row in rows)
     if unchecked:
-        yield f"{unchecked:,} receipts are signed, and it was not checked by whom: --key says whom to trust"
+        yield f"{unchecked:,} receipts are signed, and it was not checked by whom: --key or --signers tells"
     copies = Counter(row.receipt_sha256 for row in rows if row.receipt_sha256 is not None)
     doubled = sum(count for count in copies.values() if count > 1)
     if doubled:

@@ -1,4 +1,4 @@
-"""What the commands that verify a receipt do about its signatures: whom to believe, and who signed."""
+"""What the commands that verify receipts do about their signatures: whom to believe, and who signed."""
 
 from __future__ import annotations
 
@@ -11,11 +11,14 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 import click
 
 from troth.cli.answer import coloured, printable, say
+from troth.core.errors import Place, Refused
 
 if TYPE_CHECKING:
-    from troth.receipts.bundles import Vouched
-    from troth.receipts.demands import Identity, Signers
+    from troth.receipts.demands import Demand, Identity, Signers
     from troth.receipts.member import Member
+    from troth.stores.keyless import Instance
+
+    Seen = tuple[Member, Signers]
 
 _F = TypeVar("_F", bound=Callable[..., Any])
 
@@ -30,16 +33,16 @@ class SignatureWords:
     keys: tuple[str, ...] = ()
     threshold: int | None = None
     quorum: int | None = None
-    envelope: str | None = None
     identities: tuple[str, ...] = ()
     issuers: tuple[str, ...] = ()
     signers: str | None = None
-    bundles: tuple[str, ...] = ()
     trusted_root: str | None = None
     staging: bool = False
+    envelope: str | None = None
+    bundles: tuple[str, ...] = ()
 
 
-_OPTIONS: Final = (
+_WHOM: Final = (
     click.option(
         "--key",
         "keys",
@@ -61,7 +64,6 @@ _OPTIONS: Final = (
         metavar="N",
         help="How many distinct witnesses must have signed. Default: one, where one is named.",
     ),
-    click.option("--envelope", metavar="FILE", help="The envelope. Default: receipt.dsse.json in the folder."),
     click.option(
         "--certificate-identity",
         "identities",
@@ -83,13 +85,6 @@ _OPTIONS: Final = (
         help="Identities to believe, a TOML file: tables [[approver]] and [[witness]] of identity and issuer.",
     ),
     click.option(
-        "--bundle",
-        "bundles",
-        multiple=True,
-        metavar="FILE",
-        help="A sigstore bundle. Repeatable. Default: receipt.sigstore.json in the folder.",
-    ),
-    click.option(
         "--trusted-root",
         metavar="FILE",
         help="The sigstore instance to trust, its trusted_root.json: with it no network is asked. Default: the public "
@@ -98,33 +93,64 @@ _OPTIONS: Final = (
     click.option("--staging", is_flag=True, help="Trust the public instance's staging twin instead."),
 )
 
+_WHERE: Final = (
+    click.option("--envelope", metavar="FILE", help="The envelope. Default: receipt.dsse.json in the folder."),
+    click.option(
+        "--bundle",
+        "bundles",
+        multiple=True,
+        metavar="FILE",
+        help="A sigstore bundle. Repeatable. Default: receipt.sigstore.json in the folder.",
+    ),
+)
+
+
+def trust_options(command: _F) -> _F:
+    """Add the options that say whom to believe; they are handed over as one argument, ``signatures``."""
+    return _with_options(command, _WHOM)
+
 
 def signature_options(command: _F) -> _F:
-    """Add the options of :class:`SignatureWords` and hand them over as one argument, ``signatures``."""
+    """Add the same, and where the one receipt's envelope and bundles lie."""
+    return _with_options(command, (*_WHOM, *_WHERE))
 
+
+def _with_options(command: _F, options: Sequence[Callable[[Any], Any]]) -> _F:
     @wraps(command)
-    def call(*args: Any, **options: Any) -> Any:
-        said = {name: options.pop(name) for name in SignatureWords.__dataclass_fields__}
-        return command(*args, signatures=SignatureWords(**said), **options)
+    def call(*args: Any, **given: Any) -> Any:
+        said = {name: given.pop(name) for name in SignatureWords.__dataclass_fields__ if name in given}
+        return command(*args, signatures=SignatureWords(**said), **given)
 
-    for option in reversed(_OPTIONS):
+    for option in reversed(options):
         call = option(call)
     return call  # type: ignore[return-value]  # click's decorators keep the command's own type to themselves
 
 
-def believed(member: Member, said: SignatureWords) -> tuple[Member, Signers | None]:
-    """Return the member as its signatures let it be seen, and who signed; unchanged where nobody is named.
+@dataclass(frozen=True, slots=True)
+class Trust:
+    """Whom a reader believes: what is asked of each receipt, and the instance that is asked about bundles."""
+
+    demand: Demand
+    instance: Instance | None
+
+    def seen(self, member: Member, envelope: bytes | None = None, bundles: Sequence[bytes] = ()) -> Seen:
+        """Return the member as its signatures let it be seen, and who signed.
+
+        Raises:
+            TrothError: a code of envelopes or bundles, or of a sigstore instance.
+        """
+        from troth.receipts.signing import as_signed
+
+        return as_signed(member, self.demand, envelope, bundles, self.instance)
+
+
+def trust_of(said: SignatureWords) -> Trust | None:
+    """Return whom the words say to believe; ``None`` where nobody is named. No instance is asked yet.
 
     Raises:
-        TrothError: ``E_USAGE`` for words that say nothing without others; a code of keys, identities, envelopes or
-            bundles, or of a sigstore instance.
+        Refused: ``E_USAGE`` for words that say nothing without others; a code of keys or identities.
     """
-    from troth.core.errors import Refused
-    from troth.receipts.bundles import MAX_BUNDLE_BYTES
     from troth.receipts.demands import demand
-    from troth.receipts.envelopes import MAX_ENVELOPE_BYTES
-    from troth.receipts.signing import as_signed
-    from troth.stores.durable import read_regular
     from troth.stores.keys import verifier_keys
 
     identities = _identities(said)
@@ -138,18 +164,61 @@ def believed(member: Member, said: SignatureWords) -> tuple[Member, Signers | No
     if said.staging and said.trusted_root:
         raise Refused("E_USAGE", "--trusted-root and --staging were both given", remedy="Name one instance.")
     if not said.keys and not identities:
-        return member, None
+        return None
     keys = [key for word in said.keys for key in verifier_keys(word)]
-    asked = demand(keys, said.threshold, said.quorum, identities)
+    instance = None
+    if identities:
+        from troth.stores.keyless import Instance
+
+        instance = Instance(Path(said.trusted_root) if said.trusted_root else None, staging=said.staging)
+    return Trust(demand(keys, said.threshold, said.quorum, identities), instance)
+
+
+def believed(member: Member, said: SignatureWords) -> tuple[Member, Signers | None]:
+    """Return one member as its signatures let it be seen, and who signed; unchanged where nobody is named.
+
+    Raises:
+        TrothError: as :func:`trust_of` and :meth:`Trust.seen`.
+    """
+    from troth.receipts.bundles import MAX_BUNDLE_BYTES
+    from troth.receipts.envelopes import MAX_ENVELOPE_BYTES
+    from troth.stores.durable import read_regular
+
+    trust = trust_of(said)
+    if trust is None:
+        return member, None
     envelope = None
     if said.envelope is not None:
         envelope = read_regular(Path(said.envelope), MAX_ENVELOPE_BYTES, "E_ENVELOPE_MISSING", "the envelope")
     bundles = [read_regular(Path(one), MAX_BUNDLE_BYTES, "E_BUNDLE_MISSING", "the bundle") for one in said.bundles]
-    return as_signed(member, asked, envelope, bundles, _voucher(said))
+    return trust.seen(member, envelope, bundles)
+
+
+def lasting(said: SignatureWords) -> list[str]:
+    """Return the words anew as a command line that says the same from any folder and on any day: for a hook.
+
+    Keys are written out, so a key that is exchanged later is not the one that was trusted. Files are named by their
+    whole paths and read whenever they are needed, a trusted root once now too.
+
+    Raises:
+        Refused: as :func:`trust_of`; ``E_SIGSTORE_ROOT`` and others of the file.
+    """
+    from troth.stores.keys import verifier_keys
+
+    trust = trust_of(said)
+    if trust is not None and trust.instance is not None and said.trusted_root:
+        trust.instance.ready()
+    words = [f"--key={key}" for word in said.keys for key in verifier_keys(word)]
+    words += [f"--certificate-identity={name}" for name in said.identities]
+    words += [f"--certificate-oidc-issuer={issuer}" for issuer in said.issuers]
+    files = (("signers", said.signers), ("trusted-root", said.trusted_root))
+    words += [f"--{what}={Path(file).absolute()}" for what, file in files if file]
+    numbers = (("threshold", said.threshold), ("quorum", said.quorum))
+    words += [f"--{what}={count}" for what, count in numbers if count is not None]
+    return [*words, *(["--staging"] if said.staging else [])]
 
 
 def _identities(said: SignatureWords) -> list[Identity]:
-    from troth.core.errors import Place, Refused
     from troth.receipts.demands import identity, parse_identities
     from troth.stores.durable import read_regular
 
@@ -170,22 +239,6 @@ def _identities(said: SignatureWords) -> list[Identity]:
         except Refused as fault:
             raise Refused(fault.code, fault.message, remedy=fault.remedy, place=Place(file=str(path))) from None
     return found
-
-
-def _voucher(said: SignatureWords) -> Callable[[bytes], Vouched]:
-    """Return the function that asks the named instance about a bundle; it is only set up once there is one."""
-    made: list[Callable[[bytes], Vouched]] = []
-
-    def vouch(data: bytes) -> Vouched:
-        from troth.stores.keyless import public_config, read_trusted_root, voucher
-
-        if not made:
-            file = said.trusted_root
-            root = read_trusted_root(Path(file)) if file else public_config(staging=said.staging).trusted_root
-            made.append(voucher(root))
-        return made[0](data)
-
-    return vouch
 
 
 def signature_report(member: Member, signers: Signers | None) -> dict[str, Any]:

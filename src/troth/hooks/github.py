@@ -25,6 +25,23 @@ ACTIONS: Final = ("failed", "stop", "escalate", "replan", "continue")
 
 MAX_FOLDERS: Final = 1000
 _SECONDS: Final = 600
+_VALUES: Final = (
+    ("TABLE", "--table"),
+    ("PINS", "--pin"),
+    ("THRESHOLD", "--threshold"),
+    ("QUORUM", "--quorum"),
+    ("SIGNERS", "--signers"),
+    ("TRUSTED_ROOT", "--trusted-root"),
+)
+"""Inputs that are one value -> the option."""
+
+_LINES: Final = (
+    ("KEYS", "--key"),
+    ("IDENTITIES", "--certificate-identity"),
+    ("ISSUERS", "--certificate-oidc-issuer"),
+)
+"""Inputs of which each line is a value -> the option."""
+
 _MARK: Final = {
     "continue": "\u2705",
     "replan": "\u21a9\ufe0f",
@@ -49,13 +66,16 @@ def folders_of(text: str) -> list[str]:
 
 def options_of(environment: Mapping[str, str]) -> list[str]:
     """Return the options for `troth receipt decide` that the inputs stand for; an empty input stands for none."""
-    words = []
-    for name, option in (("TABLE", "--table"), ("PINS", "--pin"), ("THRESHOLD", "--threshold"), ("QUORUM", "--quorum")):
+
+    def lines(name: str) -> list[str]:
+        return list(filter(None, map(str.strip, environment.get(f"TROTH_{name}", "").splitlines())))
+
+    words = [f"{option}={line}" for name, option in _LINES for line in lines(name)]
+    for name, option in _VALUES:
         value = environment.get(f"TROTH_{name}", "").strip()
         if value:
             words.append(f"{option}={value}")
-    keys = filter(None, map(str.strip, environment.get("TROTH_KEYS", "").splitlines()))
-    return [*words, *(f"--key={key}" for key in keys)]
+    return words
 
 
 def decided(folder: str, options: list[str]) -> dict[str, str]:

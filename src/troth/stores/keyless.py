@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
@@ -253,6 +254,49 @@ def voucher(root: TrustedRoot) -> Callable[[bytes], Vouched]:
         return Vouched(seen.name, seen.issuer, True, signed=signed)
 
     return vouch
+
+
+class Instance:
+    """A sigstore instance that is asked about bundles: that of a file, the public one, or its staging twin.
+
+    Its root is read or fetched, and parsed, at the first question and once a process, since that costs more than many
+    answers; where that failed, it is not tried again. Handed to another process it begins anew there; a process that
+    is forked has what its parent had.
+    """
+
+    __slots__ = ("_fault", "_root", "_staging", "_vouch")
+
+    def __init__(self, root: Path | None = None, *, staging: bool = False) -> None:
+        self._root = root
+        self._staging = staging
+        self._vouch: Callable[[bytes], Vouched] | None = None
+        self._fault: TrothError | None = None
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return partial(Instance, self._root, staging=self._staging), ()
+
+    def ready(self) -> Callable[[bytes], Vouched]:
+        """Return what answers, having made it if it was not.
+
+        Raises:
+            Refused: as :func:`read_trusted_root` and :func:`voucher`.
+            NotEstablished: as :func:`public_config`.
+        """
+        if self._fault is not None:
+            raise self._fault
+        if self._vouch is None:
+            root = self._root
+            try:
+                trusted = public_config(staging=self._staging).trusted_root if root is None else read_trusted_root(root)
+                self._vouch = voucher(trusted)
+            except TrothError as fault:
+                self._fault = fault
+                raise
+        return self._vouch
+
+    def __call__(self, data: bytes) -> Vouched:
+        """Return what the instance says about the bytes of a bundle; raises as :meth:`ready` and its answer."""
+        return self.ready()(data)
 
 
 # Signing ------------------------------------------------------------------------------------------------------------
