@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
 """What observing costs: the same suites plain and under observation, in one run.
 
-bench/observe.py [--repeats N] [--suite NAME]      prints medians in seconds and the ratio to plain
+bench/observe.py [--repeats N] [--suite NAME] [--floor]      prints medians in seconds and the ratio to plain
 
 ``observed`` is the launch alone (sandbox and tracer); ``with records`` adds the two tree snapshots, reading the trace
 and writing the records. ``CPU`` is processor time of the whole observation, our own and that of all it starts, beside
 that of the plain run: what counts where others use the machine too. It is that of a control group, which root can make;
-elsewhere it is left out.
+elsewhere it is left out. With ``--floor`` the tracer alone is measured besides, without sandbox, sensors and records,
+told to stop for opens and writes only, or for program starts only: below that no observation by this tracer comes.
 """
 
 from __future__ import annotations
@@ -62,6 +63,14 @@ SUITES = {
         ]
     ),
 }
+
+
+FLOOR = {
+    "cpu-bound": "openat",
+    "spawns": "execve,clone,clone3,vfork,fork",
+    "opens": "openat,write",
+}
+"""The calls that an observation of a suite cannot do without."""
 
 
 def _used(file: Path, unit: float) -> float:
@@ -122,15 +131,30 @@ def one(name: str, root: Path, cpu: Callable[[], float]) -> tuple[float, float, 
     return plain, seen.seconds, whole, plain_cpu, whole_cpu
 
 
+def floor(name: str, root: Path, cpu: Callable[[], float]) -> tuple[float, float]:
+    """Return seconds and CPU of the suite under the tracer alone, stopping for ``FLOOR`` only."""
+    argv = ["strace", "-f", "--seccomp-bpf", "-o", str(root / "trace"), "-e", f"trace={FLOOR[name]}"]
+    argv += [sys.executable, "-m", "unittest", "-q", "test_suite"]
+    environment = {**os.environ, "PYTHONDONTWRITEBYTECODE": "1"}
+    started, busy = time.perf_counter(), cpu()
+    subprocess.run(argv, cwd=root / "workspace", check=True, capture_output=True, env=environment)
+    return time.perf_counter() - started, cpu() - busy
+
+
 def main() -> None:
     """Measure every suite and print one line each."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--repeats", type=int, default=5)
     parser.add_argument("--suite", choices=tuple(SUITES), action="append")
+    parser.add_argument("--floor", action="store_true", help="measure the tracer alone besides")
     asked = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder, group() as cpu:
         for name in asked.suite or SUITES:
-            runs = [one(name, Path(folder), cpu) for _ in range(asked.repeats)]
+            runs, floors = [], []
+            for _ in range(asked.repeats):
+                runs.append(one(name, Path(folder), cpu))
+                if asked.floor:
+                    floors.append(floor(name, Path(folder), cpu))
             plain, launched, whole, plain_cpu, whole_cpu = (
                 statistics.median(column) for column in zip(*runs, strict=True)
             )
@@ -139,6 +163,12 @@ def main() -> None:
                 f"with records {whole:.3f} s ({whole / plain:.2f}x)   "
                 + (f"CPU {plain_cpu:.3f} s, {whole_cpu:.3f} s ({whole_cpu / plain_cpu:.2f}x)" if plain_cpu else "")
             )
+            if floors:
+                alone, alone_cpu = (statistics.median(column) for column in zip(*floors, strict=True))
+                print(
+                    f"{'':10} the tracer alone, {FLOOR[name]}: {alone:.3f} s ({alone / plain:.2f}x)   "
+                    + (f"CPU {alone_cpu:.3f} s ({alone_cpu / plain_cpu:.2f}x)" if plain_cpu else "")
+                )
 
 
 if __name__ == "__main__":
