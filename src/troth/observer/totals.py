@@ -221,9 +221,9 @@ def said_in(text: str) -> list[Statement]:
     """Return each line of a last message that is nothing but a statement of a command's success.
 
     Such a line names one command between backticks, with totals, an exit of 0 or a word for passing, and a few words
-    between them. It is passed
-    over in a quotation or a block, and where what leads up to it (a heading, a line that ends in a colon) says anything
-    but that these are results: it could be somebody else's report, a plan, or what was before.
+    between them. It is passed over in a quotation or a block, and where what leads up to it (a heading, a line that
+    ends in a colon) says anything but that these are results: it could be somebody else's report, a plan, or what was
+    before.
     """
     found: list[Statement] = []
     begun = len(lines_of(text[:-MAX_TEXT])) - 1  # a block may begin before what is read
