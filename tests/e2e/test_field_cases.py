@@ -1,7 +1,8 @@
 """Faults that people met in the field, through the real command line: each with the outcome it should have had.
 
-Some of them are tested closer to their cause: stale bytecode, commands whose repeated runs disagree and suites that
-shrank in ``tests/observer/test_grade.py``, io_uring and bursts of files in the tests of the trace.
+Some of them are tested closer to their cause: stale bytecode and suites that shrank in
+``tests/observer/test_grade_cheats.py``, commands whose repeated runs disagree in ``tests/observer/test_grade.py``,
+io_uring and bursts of files in the tests of the trace.
 """
 
 from __future__ import annotations
