@@ -6,21 +6,11 @@ import json
 from pathlib import Path
 from typing import Any
 
-import pytest
-
-from support.shell import Shell, make_shell
+from support.shell import Shell, troth
 from troth.core.canonical import row_bytes
 from troth.ledger.hashing import row_hash
 
-
-@pytest.fixture
-def troth(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> Shell:
-    """Run commands in a fresh workspace, as a reviewer."""
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("TROTH_ACTOR", "human:reviewer")
-    shell = make_shell(capfd)
-    assert shell("init", "--workspace", "w").exit == 0
-    return shell
+__all__ = ["troth"]
 
 
 def _append_raw(path: Path, **members: Any) -> None:

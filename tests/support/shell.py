@@ -37,6 +37,9 @@ class Said:
 
 Shell = Callable[..., Said]
 
+WRITING = ("capture", "commit", "claim", "release", "submit", "approve", "reopen", "close", "annotate")
+"""The commands that append a row."""
+
 
 def make_shell(capfd: pytest.CaptureFixture[str]) -> Shell:
     """Return a function that runs ``troth WORDS…``."""
@@ -48,3 +51,13 @@ def make_shell(capfd: pytest.CaptureFixture[str]) -> Shell:
         return Said(status, captured.out, captured.err)
 
     return run
+
+
+@pytest.fixture
+def troth(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> Shell:
+    """Run commands in a fresh workspace, as a reviewer unless told otherwise."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("TROTH_ACTOR", "human:reviewer")
+    shell = make_shell(capfd)
+    assert shell("init", "--workspace", "w").exit == 0
+    return shell
