@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -14,8 +13,7 @@ from hypothesis import strategies as st
 
 from ledger.genesis_keys import IDENTITY
 from stores.test_crash import _calls, _killing, _run, needs_strace
-from stores.test_store_contract import KINDS
-from support.houses import DatabaseHouse, FileHouse, House, copy_into, row
+from support.houses import FileHouse, House, Make, copy_into, make, row
 from support.ledgers import capture, fresh
 from troth.core.canonical import row_bytes
 from troth.core.errors import DoesNotHold, Refused
@@ -26,13 +24,7 @@ from troth.ledger.hashing import row_hash
 from troth.ledger.operations import Candidate
 from troth.stores.protocol import LedgerStore
 
-Make = Callable[[], House]
-
-
-@pytest.fixture(params=KINDS)
-def make(request: pytest.FixtureRequest, tmp_path: Path) -> Make:
-    """Make a new house of one kind."""
-    return DatabaseHouse if request.param == "postgres" else lambda: FileHouse(tmp_path / "house")
+__all__ = ["make"]
 
 
 def v1(number: int, **more: Any) -> bytes:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import errno
 import json
 import os
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -17,8 +16,7 @@ from ledger.building import Ledger, line
 from ledger.genesis_keys import IDENTITY, key
 from reference import sync_model
 from stores.test_crash import CHANGING, _calls, _killing, _run, needs_strace
-from stores.test_store_contract import KINDS
-from support.houses import DatabaseHouse, FileHouse, House, copy_into, row
+from support.houses import FileHouse, House, Make, copy_into, make, row
 from troth.core.errors import DoesNotHold, Refused
 from troth.ledger import sync
 from troth.ledger.chain import split_lines
@@ -26,18 +24,13 @@ from troth.ledger.operations import Candidate
 from troth.stores import durable
 from troth.stores.exporting import copy_whole, prepare, write
 
-Make = Callable[[], House]
+__all__ = ["make"]
+
 
 FEDERATION = "federation: {enabled: true, sync_target: 'https://example.org/sync', workspaces: [peer]}\n"
 KEY = key(FEDERATION)
 AUDIENCES = {"anybody": sync.anybody(KEY), "peer": sync.peer(KEY, "peer"), "cloud": sync.cloud(KEY)}
 MARK = "planted"
-
-
-@pytest.fixture(params=KINDS)
-def make(request: pytest.FixtureRequest, tmp_path: Path) -> Make:
-    """Make a new house of one kind."""
-    return DatabaseHouse if request.param == "postgres" else lambda: FileHouse(tmp_path / "house")
 
 
 def out(house: House, audience: str) -> bytes:

@@ -11,8 +11,7 @@ from typing import Any
 
 import pytest
 
-from stores.test_store_contract import KINDS, Make
-from support.houses import DatabaseHouse, FileHouse, House, bytes_of, row
+from support.houses import House, Make, bytes_of, house, make, row
 from support.ledgers import environment
 from troth.core.errors import Refused
 from troth.ledger.foreign import Fields
@@ -20,19 +19,9 @@ from troth.stores import importing
 from troth.stores.importing import Report, bring, bring_whole, format_of, lines_of, opened
 from troth.stores.protocol import LedgerStore
 
+__all__ = ["house", "make"]
+
 AS = "agent:importer"
-
-
-@pytest.fixture(params=KINDS)
-def make(request: pytest.FixtureRequest, tmp_path: Path) -> Make:
-    """Make new houses of one kind."""
-    numbers = iter(range(100))
-    return (lambda: FileHouse(tmp_path / f"house {next(numbers)}")) if request.param == "jsonl" else DatabaseHouse
-
-
-@pytest.fixture
-def house(make: Make) -> House:
-    return make()
 
 
 def written(path: Path, *lines: Any) -> Path:

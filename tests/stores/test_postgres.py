@@ -9,8 +9,7 @@ from typing import Any
 import psycopg
 import pytest
 
-from stores.test_store_contract import furnished
-from support.houses import DatabaseHouse, FileHouse, database, row
+from support.houses import DatabaseHouse, FileHouse, database, furnished, row
 from support.postgres import needs_postgres, shared_server
 from troth.core.errors import DoesNotHold, Refused
 from troth.ledger.importing import chained

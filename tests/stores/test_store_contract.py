@@ -2,22 +2,26 @@
 
 from __future__ import annotations
 
-import itertools
 from collections import Counter
-from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
 
 from reference import merkle_model
 from stores.test_concurrency import PROCESSES, Worker
-from support.houses import DatabaseHouse, FileHouse, House, bytes_of, copy_into, row
-from support.ledgers import START, counting, ticking
-from support.postgres import needs_postgres
-from troth.core.errors import Busy, DoesNotHold, Refused, TrothError
+from support.houses import (
+    House,
+    Make,
+    bytes_of,
+    furnished,
+    house,
+    make,
+    observation,
+    row,
+)
+from support.ledgers import counting
+from troth.core.errors import Busy, DoesNotHold, Refused
 from troth.core.notes import ED25519, Signer
 from troth.ledger.checkpoint import check_consistency, check_inclusion
 from troth.ledger.codes import CODES
@@ -27,32 +31,12 @@ from troth.stores.checkpoints import Anchors, consistency, create, prove
 from troth.stores.protocol import LedgerStore, Note
 from troth.stores.snapshot import Snapshot
 
-KINDS = ["jsonl", pytest.param("postgres", marks=needs_postgres)]
-_NUMBERS = itertools.count()
-
-Make = Callable[[], House]
-
-
-@pytest.fixture(params=KINDS)
-def make(request: pytest.FixtureRequest, tmp_path: Path) -> Make:
-    """Make new houses of one kind."""
-    if request.param == "jsonl":
-        return lambda: FileHouse(tmp_path / f"house {next(_NUMBERS)}")
-    return DatabaseHouse
-
-
-@pytest.fixture
-def house(make: Make) -> House:
-    return make()
+__all__ = ["house", "make"]
 
 
 @pytest.fixture
 def store(house: House) -> LedgerStore:
     return house.open()
-
-
-def capture(body: str = "seen", actor: str = "human:reviewer") -> Candidate:
-    return Candidate("capture", actor, {"body": body})
 
 
 def work(store: LedgerStore) -> str:
@@ -72,7 +56,7 @@ def test_an_empty_ledger_is_read_and_verified(store: LedgerStore) -> None:
 
 
 def test_rows_are_appended_and_acknowledged(house: House, store: LedgerStore) -> None:
-    value = store.append(capture())
+    value = store.append(observation())
     assert b"".join(store.lines()) == bytes_of(value)
     for one in (store, house.open()):
         assert (one.verify().summary(), one.verify().ok) == ("1/1 verified", True)
@@ -82,7 +66,7 @@ def test_rows_are_appended_and_acknowledged(house: House, store: LedgerStore) ->
 def test_the_old_bytes_stay_the_first_ones(store: LedgerStore) -> None:
     before = b""
     for number in range(5):
-        store.append(capture(f"n {number}"))
+        store.append(observation(f"n {number}"))
         after = b"".join(store.lines())
         assert after.startswith(before)
         assert after.count(b"\n") == number + 1
@@ -210,16 +194,6 @@ def _refusals() -> dict[str, tuple[str, Any, Candidate]]:
     }
 
 
-def furnished(house: House) -> LedgerStore:
-    store = house.open()
-    store.append(Candidate("capture", "human:reviewer", {"body": "seen"}, id="mem_00000001", source_key="key-1"))
-    for name in ("cmt_00000002", "cmt_00000003"):
-        store.append(Candidate("commit", "human:reviewer", {"body": "b", "source": "mem_00000001"}, id=name))
-        row(store, "claim", commitment=name)
-    row(store, "close", commitment="cmt_00000003", evidence="mem_00000001")
-    return store
-
-
 def test_every_refusal_has_its_code_and_changes_nothing(house: House) -> None:
     store = furnished(house)
     before = b"".join(store.lines())
@@ -239,7 +213,7 @@ def test_a_changed_row_blocks_every_append(house: House) -> None:
     store = furnished(house)
     house.change(2, lambda raw: raw.replace(b'"body":"b"', b'"body":"c"'))
     for one in (house.open(), house.open()):
-        for ask in (lambda s=one: s.append(capture()), lambda s=one: s.rehearse(lambda _: capture())):
+        for ask in (lambda s=one: s.append(observation()), lambda s=one: s.rehearse(lambda _: observation())):
             with pytest.raises(DoesNotHold) as caught:
                 ask()
             assert caught.value.code == "E_CHAIN_BROKEN"
@@ -303,9 +277,9 @@ def test_a_stale_head_is_told_and_does_not_stop_the_row(house: House) -> None:
     store = house.open(notify=notes.append)
     row(store, "capture")
     head = store.read().head
-    store.append(capture(), seen=head)
+    store.append(observation(), seen=head)
     assert notes == []
-    store.append(capture(), seen=head)
+    store.append(observation(), seen=head)
     assert [note.code for note in notes if isinstance(note, Note)] == ["blind_write"]
     assert len(store.read().rows) == 3
 
@@ -316,7 +290,7 @@ def test_append_with_decides_while_nobody_else_can_write(house: House) -> None:
 
     def build(snapshot: Snapshot) -> Candidate:
         with pytest.raises(Busy) as caught:
-            other.append(capture())
+            other.append(observation())
         assert (caught.value.code, caught.value.exit_code) == ("E_BUSY", 75)
         assert other.read().head == snapshot.head == snapshot.verification.head
         assert [one.id for one in snapshot.rows] == [one.id for one in other.read().rows]
@@ -325,7 +299,7 @@ def test_append_with_decides_while_nobody_else_can_write(house: House) -> None:
 
     store.append_with(build)
     assert store.read().state.commitments[name].owner == "agent:worker"
-    other.append(capture())
+    other.append(observation())
     assert other.verify().ok
 
 
@@ -339,14 +313,14 @@ def test_an_error_of_whoever_decides_leaves_the_ledger_free(house: House) -> Non
         with pytest.raises(ZeroDivisionError):
             store.append_with(build)
         row(other, "capture")
-    store.append(capture())
+    store.append(observation())
     assert (store.verify().ok, len(store.read().rows)) == (True, 3)
 
 
 def test_measured_trust_is_written_and_supplied_trust_is_not(store: LedgerStore) -> None:
-    value = store.append(capture(), engine_trust={"confidence": 0.5, "chain": ["exit_code:1.0"]})
+    value = store.append(observation(), engine_trust={"confidence": 0.5, "chain": ["exit_code:1.0"]})
     assert value["trust"]["confidence"] == 0.5
-    value = store.append_with(lambda _: (capture(), {"confidence": 0.25}))
+    value = store.append_with(lambda _: (observation(), {"confidence": 0.25}))
     assert value["trust"]["confidence"] == 0.25
     assert store.verify().ok
 
@@ -431,202 +405,3 @@ def test_readers_never_see_half_a_ledger(house: House) -> None:
     for worker in workers:
         worker.hear()
         worker.end()
-
-
-# The same in both ----------------------------------------------------------------------------------------------
-
-_STEPS = st.sampled_from(
-    ["capture", "commit", "claim", "release", "submit", "approve", "reopen", "close", "annotate", "explode", "again"]
-)
-_STEP = st.tuples(_STEPS, st.sampled_from(["agent:worker", "agent:rival", "human:reviewer"]), st.integers(0, 3))
-
-
-def _candidate(op: str, actor: str, which: int, store: LedgerStore) -> Candidate:
-    """Return a candidate that names rows of this ledger, or nearly."""
-    state = store.read().state
-    commits = list(state.commitments) or ["cmt_00000000"]
-    signals = list(state.signals) or ["mem_00000000"]
-    payload: dict[str, Any] = {"body": f"{op} {which}"}
-    if op in ("claim", "release", "submit", "approve", "reopen", "close"):
-        payload["commitment"] = commits[-1 - which % len(commits)]
-    if op == "commit":
-        payload["source"] = signals[-1 - which % len(signals)]
-    if op in ("submit", "close"):
-        payload["evidence"] = signals[which % len(signals)]
-    if op == "annotate":
-        payload["target"] = signals[which % len(signals)]
-    if op == "again":
-        return Candidate("capture", actor, payload, source_key=f"key-{which}")
-    return Candidate(op, actor, payload)
-
-
-def _told(store: LedgerStore, op: str, actor: str, which: int) -> Any:
-    """Return the row, or what the refusal says."""
-    try:
-        return store.append(_candidate(op, actor, which, store))
-    except TrothError as fault:
-        return (fault.code, fault.detail, fault.message, fault.exit_code)
-
-
-@needs_postgres
-@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow])
-@given(st.lists(_STEP, min_size=1, max_size=18))
-def test_the_same_candidates_give_the_same_bytes(
-    tmp_path_factory: pytest.TempPathFactory, steps: list[tuple[str, str, int]]
-) -> None:
-    houses: list[House] = [FileHouse(tmp_path_factory.mktemp("pair") / "house"), DatabaseHouse()]
-    stores = [house.open(clock=ticking(), random_hex=counting()) for house in houses]
-    for store in stores:
-        store.workspace = "w"
-    for step in steps:
-        first, second = (_told(store, *step) for store in stores)
-        assert first == second
-    assert list(stores[0].lines()) == list(stores[1].lines())
-    for one, other in ((stores[0], stores[1]), (houses[0].open(), houses[1].open())):
-        assert one.verify() == other.verify()
-        assert one.read().head == other.read().head
-        assert one.read().state.digest() == other.read().state.digest()
-        assert [r.value for r in one.read().rows] == [r.value for r in other.read().rows]
-        assert leaves(one) == leaves(other)
-        assert standings(one) == standings(other)
-
-
-def leaves(store: LedgerStore) -> list[bytes]:
-    """Return the leaves of the ledger's Merkle tree."""
-    found: list[bytes] = []
-    store.verify(leaves=found.extend)
-    return found
-
-
-def standings(store: LedgerStore) -> list[Any]:
-    """Return the confidence of every signal."""
-    snapshot = store.read(trust=True)
-    return [snapshot.trust.standing(name) for name in snapshot.state.signals]
-
-
-@needs_postgres
-@pytest.mark.parametrize(
-    ("line", "old", "new"),
-    [
-        (1, b"seen", b"sEen"),
-        (3, b'"prevHash":"', b'"prevHash":"f'),
-        (4, b'"hash":"', b'"hash":"0'),
-        (5, b"{", b"["),
-        (2, b'"id":"cmt_00000002"', b'"id":"mem_00000001"'),
-        (6, b"}", b"}\r"),
-        (6, b'"op":"close"', b'"op":"closed"'),
-        (1, b'"payload"', b'"payload":1,"payload"'),
-    ],
-)
-def test_the_same_damage_is_the_same_fault(tmp_path: Path, line: int, old: bytes, new: bytes) -> None:
-    houses: list[House] = [FileHouse(tmp_path / "house"), DatabaseHouse()]
-    furnished(houses[0])
-    copy_into(houses[1], [raw[:-1] for raw in houses[0].open().lines()])
-    for one in houses:
-        one.change(line, lambda raw: raw.replace(old, new, 1) if new != b"}\r" else raw + b"\r")
-    file, database = (one.open().verify() for one in houses)
-    assert file.warnings == database.warnings
-    assert (file.verified, file.total, file.head) == (database.verified, database.total, database.head)
-    # A changed stored hash changes the head, and the database remembers its own.
-    own = [fault for fault in database.faults if fault not in file.faults]
-    assert [fault.fault for fault in own] == (["head_mismatch"] if file.head != furnished_head(houses[0]) else [])
-    assert [fault for fault in database.faults if fault not in own] == list(file.faults)
-    assert houses[0].open().read().state.digest() == houses[1].open().read().state.digest()
-
-
-def furnished_head(house: House) -> str:
-    """Return the head of the furnished ledger when it is sound."""
-    assert isinstance(house, FileHouse)
-    sound = FileHouse(Path(house.where).with_name("sound"))
-    return furnished(sound).verify().head
-
-
-# Many rows in one go -------------------------------------------------------------------------------------------
-
-
-def _builds(*candidates: Candidate) -> list[Callable[[Snapshot], Candidate]]:
-    return [lambda _, candidate=candidate: candidate for candidate in candidates]  # type: ignore[misc]  # bound at once
-
-
-def none_refused(answers: Sequence[object]) -> bool:
-    return not any(isinstance(answer, Refused) for answer in answers)
-
-
-def test_many_rows_are_judged_by_those_before_them(house: House) -> None:
-    store, other = house.open(), house.open(random_hex=lambda count: "ee" * count)
-    source, work_id = "mem_0a0a0a0a", "cmt_0b0b0b0b"
-    answers = store.append_many(
-        _builds(
-            Candidate("capture", "agent:worker", {"body": "a"}, id=source, source_key="k"),
-            Candidate("commit", "agent:worker", {"body": "b", "source": source}, id=work_id),
-            Candidate("claim", "agent:worker", {"body": "m", "commitment": work_id}),
-            Candidate("claim", "agent:rival", {"body": "m", "commitment": work_id}),
-            Candidate("capture", "agent:rival", {"body": "c"}, source_key="k"),
-            Candidate("capture", "agent:rival", {"body": ""}),
-            Candidate("capture", "agent:rival", {"body": "d"}),
-        )
-    )
-    told = [answer.code if isinstance(answer, Refused) else answer["op"] for answer in answers]
-    assert told[:3] == ["capture", "commit", "claim"]
-    assert told[3:] == ["E_ALREADY_CLAIMED", "E_DUPLICATE_ID", "E_CONSTRAINT_VIOLATED", "capture"]
-    assert answers[4].detail == source  # type: ignore[union-attr]  # the refusal
-    assert b"".join(store.lines()) == b"".join(bytes_of(row) for row in answers if isinstance(row, dict))
-    for one in (store, other):
-        assert one.read().verification.summary() == "4/4 verified"
-        assert one.read().state.digest() == house.open().read().state.digest()
-    row(store, "capture")
-    assert other.verify().summary() == "5/5 verified"
-
-
-def test_of_many_rows_all_or_none_where_that_is_asked(house: House) -> None:
-    store = house.open()
-    row(store, "capture")
-    before = b"".join(store.lines())
-    answers = store.append_many(_builds(capture("a"), capture(""), capture("b")), keep=none_refused)
-    assert [isinstance(answer, Refused) for answer in answers] == [False, True, False]
-    assert b"".join(store.lines()) == before
-    assert len(store.read().rows) == 1
-    assert not any(
-        isinstance(answer, Refused) for answer in store.append_many(_builds(capture("a")), keep=none_refused)
-    )
-    assert store.append_many([]) == []
-    assert [isinstance(answer, Refused) for answer in store.append_many(_builds(capture("")))] == [True]
-    assert store.verify().summary() == house.open().verify().summary() == "2/2 verified"
-
-
-def test_many_rows_are_the_same_as_one_after_the_other(make: Make) -> None:
-    candidates = [Candidate("capture", "agent:worker", {"body": f"{n}"}, workspace="w") for n in range(40)]
-    one, many = (make().open(clock=lambda: START) for _ in range(2))
-    for candidate in candidates:
-        one.append(candidate)
-    many.append_many(_builds(*candidates[:25]))
-    many.append_many(_builds(*candidates[25:]))
-    assert b"".join(one.lines()) == b"".join(many.lines())
-    assert one.verify().head == many.verify().head == many.read().head
-
-
-def test_many_rows_are_not_added_to_a_broken_ledger(house: House) -> None:
-    store = house.open()
-    row(store, "capture")
-    house.change(1, lambda raw: raw.replace(b'"body":"b"', b'"body":"c"'))
-    with pytest.raises(DoesNotHold):
-        house.open().append_many(_builds(capture()))
-
-
-def test_a_stale_head_is_told_once_for_many_rows(house: House) -> None:
-    notes: list[str] = []
-    store = house.open(notify=notes.append)
-    store.append_many(_builds(capture(), capture()), seen=store.read().head)
-    assert notes == []
-    store.append_many(_builds(capture(), capture()), seen="0" * 64)
-    assert [note.split(":")[0] for note in notes] == ["blind_write"]
-
-
-def test_an_error_among_many_rows_writes_none_of_them(house: House) -> None:
-    store = house.open()
-    builds: list[Any] = [*_builds(capture()), lambda _: 1 / 0]
-    with pytest.raises(ZeroDivisionError):
-        store.append_many(builds)
-    assert b"".join(store.lines()) == b""
-    row(store, "capture")
-    assert store.verify().summary() == house.open().verify().summary() == "1/1 verified"

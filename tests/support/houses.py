@@ -1,4 +1,4 @@
-"""The stores under one roof: what a test of the common suite may do to a ledger, whatever holds it."""
+"""The stores under one roof: new ledgers of every kind, and what a test may do to one, whatever holds it."""
 
 from __future__ import annotations
 
@@ -9,8 +9,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from support.ledgers import counting, ticking
-from support.postgres import shared_server
+from support.postgres import needs_postgres, shared_server
 from troth.core.canonical import row_bytes
 from troth.ledger.operations import Candidate
 from troth.stores.opening import open_store
@@ -133,3 +135,35 @@ def row(store: LedgerStore, op: str, actor: str = "agent:worker", **payload: Any
 def bytes_of(value: dict[str, Any]) -> bytes:
     """Return the line of a row."""
     return row_bytes(value) + b"\n"
+
+
+Make = Callable[[], House]
+
+
+@pytest.fixture(params=["jsonl", pytest.param("postgres", marks=needs_postgres)])
+def make(request: pytest.FixtureRequest, tmp_path: Path) -> Make:
+    """Make new houses of one kind."""
+    numbers = itertools.count(1)
+    return DatabaseHouse if request.param == "postgres" else lambda: FileHouse(tmp_path / f"house {next(numbers)}")
+
+
+@pytest.fixture
+def house(make: Make) -> House:
+    """Make one."""
+    return make()
+
+
+def observation(body: str = "seen") -> Candidate:
+    """Return an observation that a person makes."""
+    return Candidate("capture", "human:reviewer", {"body": body})
+
+
+def furnished(house: House) -> LedgerStore:
+    """Return a store of six rows: an observation with a source key, a claimed commitment, a closed one."""
+    store = house.open()
+    store.append(Candidate("capture", "human:reviewer", {"body": "seen"}, id="mem_00000001", source_key="key-1"))
+    for name in ("cmt_00000002", "cmt_00000003"):
+        store.append(Candidate("commit", "human:reviewer", {"body": "b", "source": "mem_00000001"}, id=name))
+        row(store, "claim", commitment=name)
+    row(store, "close", commitment="cmt_00000003", evidence="mem_00000001")
+    return store
