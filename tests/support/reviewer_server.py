@@ -1,7 +1,7 @@
 """A service that speaks as OpenAI's or Anthropic's does, or misbehaves: a real server in a thread, on loopback.
 
 It checks the request as the real ones would (path, version, key, members of the body) and refuses what they would
-refuse, so that a client which sends something else fails here as well.
+refuse, so that a client which sends something else fails here as well. :func:`ask` asks it once.
 """
 
 from __future__ import annotations
@@ -15,6 +15,11 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
+
+import pytest
+
+from troth.backends.http import Anthropic, HttpBackend, OpenAI
+from troth.backends.protocol import Answer, Request
 
 KEY = "sk-test-0123456789abcdefghijklmnop"
 
@@ -308,3 +313,19 @@ def serving(reviewer: Reviewer, tls: ssl.SSLContext | None = None, host: str = "
         server.shutdown()
         server.server_close()
         thread.join(5)
+
+
+BOTH = pytest.mark.parametrize("make", [OpenAI, Anthropic])
+ENVIRONMENT = {"SERVICE_KEY": KEY}
+
+
+def backend(make: type[HttpBackend], url: str, **more: Any) -> HttpBackend:
+    """Return a backend that holds the key."""
+    held = {"environment": ENVIRONMENT, **more}
+    return make("model-x", url, "SERVICE_KEY", **held)  # type: ignore[arg-type]  # mypy sees the base class
+
+
+def ask(make: type[HttpBackend], reviewer: Reviewer, *, wall: float = 20, idle: float = 20, **more: Any) -> Answer:
+    """Serve, ask once, and return the answer."""
+    with serving(reviewer):
+        return backend(make, reviewer.url).ask(Request("stance", b"artifact", wall=wall, idle=idle, **more))
