@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ledger.building import ZERO, Ledger, plain_hash
-from reference import ledger_bytes, ledger_model
+from reference import ledger_admission, ledger_bytes, ledger_replay
 from troth.core.errors import TrothError
 from troth.core.strictjson import JsonFault
 from troth.ledger import machine
@@ -67,7 +67,7 @@ def ours(data: bytes, unhashed_prefix: int | None) -> dict[str, Any]:
 
 
 def theirs(data: bytes, unhashed_prefix: int | None) -> dict[str, Any]:
-    found, state = ledger_model.verify(data, unhashed_prefix), ledger_model.replay(data)
+    found, state = ledger_bytes.verify(data, unhashed_prefix), ledger_replay.replay(data)
     return {
         "faults": sorted(found["faults"], key=repr),
         "warnings": sorted(
@@ -107,7 +107,7 @@ def our_answer(data: bytes, candidate: dict[str, Any]) -> tuple[str, Any] | None
 
 def compare_answers(data: bytes, candidate: dict[str, Any]) -> tuple[str, Any] | None:
     mine = our_answer(data, candidate)
-    model = ledger_model.admit(data, candidate, "w", NOW, unhashed_prefix=0)
+    model = ledger_admission.admit(data, candidate, "w", NOW, unhashed_prefix=0)
     assert mine == model, candidate
     return mine
 
@@ -338,7 +338,7 @@ def test_mangled_ledgers(seed: int, rows: int) -> None:
     OUTCOMES["fault none"] += not found["faults"]
     head = source.choice([found["numbers"][3], ZERO])
     ours_ok = verify_lines(data, expect_head=head).ok
-    assert ours_ok == (not ledger_model.verify(data, expect_head=head)["faults"])
+    assert ours_ok == (not ledger_bytes.verify(data, expect_head=head)["faults"])
 
 
 @settings(max_examples=200, deadline=None)
@@ -473,6 +473,6 @@ def test_one_wrong_cell_is_noticed(row: Any, column: Any, monkeypatch: pytest.Mo
     ],
 )
 def test_a_wrong_model_is_noticed(name: str, replacement: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(ledger_model, name, replacement)
+    monkeypatch.setattr(ledger_replay, name, replacement)
     with contextlib.suppress(KeyError, TypeError):  # a model that applies what it must not may stumble over it
         assert differs()

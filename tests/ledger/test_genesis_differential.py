@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ledger.building import ZERO
-from reference import genesis_model, ledger_model
+from reference import genesis_model, ledger_admission, ledger_bytes
 from troth.core.canonical import row_bytes
 from troth.core.errors import TrothError
 from troth.ledger.fields import OPS
@@ -175,12 +175,12 @@ def walk(seed: int, steps: int) -> World:
         candidate = world.candidate()
         before, data = list(world.rows), world.data
         mine = world.ask(candidate, Ruling(world.genesis) if governed else Ruling())
-        plain = ledger_model.admit(data, candidate, "w", world.now)
+        plain = ledger_admission.admit(data, candidate, "w", world.now)
         theirs = genesis_model.answer(world.key, before, candidate, world.now, plain) if governed else plain
         assert mine == theirs, (candidate, world.key)
         OUTCOMES["admitted" if mine is None else f"{mine[0]} {mine[1]}"] += 1
     assert not world.replay.state.anomalies
-    assert not ledger_model.verify(world.data)["faults"]
+    assert not ledger_bytes.verify(world.data)["faults"]
     return world
 
 

@@ -12,7 +12,7 @@ from hypothesis import find, given
 from hypothesis import strategies as st
 
 from ledger.building import Ledger, lines, verify_and_replay
-from reference import ledger_model, merge_model
+from reference import ledger_replay, merge_model
 from reference.ledger_bytes import row_hash as plain_row_hash
 from troth.core.errors import Refused
 from troth.ledger.merging import MARK, Plan, is_event, merged_rows, plan_merge, rewritten
@@ -193,7 +193,7 @@ def test_states_are_those_of_the_model_and_ours_keep_their_effect(sides: tuple[L
     ours, theirs = sides[0].rows, sides[1].rows
     _, result = merge(ours, theirs)
     _, state = verify_and_replay(lines(result))
-    told = ledger_model.replay(lines(result))
+    told = ledger_replay.replay(lines(result))
     assert {name: record.state for name, record in state.commitments.items()} == {
         name: record["state"] for name, record in told["commitments"].items()
     }

@@ -1,6 +1,6 @@
 """A slow, literal model of the ledger's bytes: parsing, canonical form, hash and verification (§2-§4, §16).
 
-One half of the yardstick for differential tests; `ledger_model` holds replay and admission. Nothing is
+Part of the yardstick for differential tests; `ledger_replay` and `ledger_admission` stand on it. Nothing is
 imported from the product and nothing is shared with it. Where the spec leaves a corner open, the plainest
 reading stands at the place, in a comment that begins with "Open:".
 """

@@ -1,4 +1,4 @@
-"""A slow, literal model of confidence (§9, §10, §12, §16), over `ledger_model`.
+"""A slow, literal model of confidence (§9, §10, §12, §16), over `ledger_replay`.
 
 The yardstick for differential tests: nothing is imported from the product. Formulas stand as the spec prints them;
 every question is answered by looking at all rows again. Where the spec leaves a corner open, the reading stands at
@@ -14,7 +14,7 @@ from fractions import Fraction
 from typing import Any
 
 from reference.ledger_bytes import read_lines
-from reference.ledger_model import as_read, replay
+from reference.ledger_replay import as_read, replay
 
 Json = Any
 
