@@ -12,8 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from receipts.mutate import mutated
-from reference.receipt_reader import READ_FAULT
 from reference.receipt_reader import check as yardstick
+from reference.receipt_records import READ_FAULT
 from support.receipt_members import CHECKS
 from troth.receipts import checks, launch, policy, records
 from troth.receipts.member import MappingMember, ReadFault

@@ -1,6 +1,6 @@
 """Sections 2 to 4 of the done-records spec, literally: files, strict JSON, value kinds and the records.
 
-One half of the yardstick reader; `receipt_reader` says what it is for and holds the rest.
+Part of the yardstick reader; `receipt_reader` says what it is for and gives the result of a member.
 """
 
 from __future__ import annotations

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from reference.receipt_reader import READ_FAULT, check, is_grader_path
-from reference.receipt_records import Broken, is_path, strict_json
+from reference.receipt_reader import check, is_grader_path
+from reference.receipt_records import READ_FAULT, Broken, is_path, strict_json
 from support.shared import SHARED, conformance, needs_shared
 
 CHECKS = ["protected_paths/v1", "acceptance_observed/v1", "tool_claim_match/v1"]
