@@ -19,7 +19,8 @@ from troth.core.errors import Refused
 from troth.observer.contract_source import parse_source
 from troth.observer.protected import changed_entries, entries_of, unmet_entries
 from troth.observer.reference import materialise
-from troth.observer.seal import Sealed, seal, seal_contract, write_sealed
+from troth.observer.seal import seal, seal_contract
+from troth.observer.sealed import Sealed, write_sealed
 from troth.observer.tree import snapshot
 from troth.receipts import records
 from troth.receipts.member import MappingMember

@@ -30,7 +30,7 @@ from troth.core.errors import Place, Refused, TrothError
 from troth.core.ids import RandomHex, new_id, system_random
 from troth.core.instants import Clock, format_instant, system_clock
 from troth.ledger.operations import Candidate
-from troth.observer.protected import Entry, entries_of
+from troth.observer.protected import Entry, entries_of, require_start
 from troth.stores.durable import read_regular
 from troth.stores.requests import resolve
 
@@ -162,7 +162,6 @@ def _prepare(
 ) -> _Ready:
     """Refuse whatever can be refused; nothing is written."""
     from troth.observer.observe import check_request
-    from troth.observer.seal import require_start
     from troth.observer.tools import require_tools, tools_of
     from troth.observer.tree import snapshot
 
@@ -326,7 +325,6 @@ def _request(bench: Bench, state: RunState, tools: tuple[Path, ...]) -> Request:
 
 def _from_start(bench: Bench, state: RunState, ready: _Ready) -> Outcome:
     from troth.observer.observe import observe
-    from troth.observer.seal import require_start
 
     folder = bench.runs.path(state.id)
     request = replace(

@@ -107,7 +107,8 @@ def seal_cmd(source: Path | None, workspace: Path | None, out: Path | None, as_j
     """
     from troth.observer.contract_source import read_source
     from troth.observer.ready import observer_ready, refusal
-    from troth.observer.seal import refuse_other, seal, write_sealed
+    from troth.observer.seal import seal
+    from troth.observer.sealed import refuse_other, write_sealed
     from troth.observer.tools import tools_of
 
     if source is None:

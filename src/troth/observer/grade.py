@@ -36,10 +36,9 @@ from troth.observer.copies import (
     put_back,
 )
 from troth.observer.limits import described
-from troth.observer.protected import Entry, entries_of
+from troth.observer.protected import Entry, entries_of, require_start
 from troth.observer.runners import recognise
 from troth.observer.sandbox import UID
-from troth.observer.seal import require_start
 from troth.observer.tools import require_tools, tools_of
 from troth.observer.tree import Snapshot, snapshot
 from troth.observer.watching import FileWatch

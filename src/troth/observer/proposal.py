@@ -14,9 +14,9 @@ from troth.observer.commands import Bench, CommandRun, run_command
 from troth.observer.contract_source import ContractSource, folder_name, parse_source
 from troth.observer.copies import WorkCopy, copy_workspace
 from troth.observer.detecting import Detected, Proposed
+from troth.observer.entries import named_entries
 from troth.observer.learning import files_and_links, learn_excludes, watched
 from troth.observer.mutants import Progress
-from troth.observer.seal import named_entries
 from troth.observer.tools import elsewhere, named_folders, prefix_of, with_bases
 from troth.observer.tree import snapshot
 

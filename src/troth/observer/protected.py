@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
 
 from troth.core.digests import EMPTY
+from troth.core.errors import Place, Refused
 from troth.receipts.protection import directory_digest, reaches
+
+if TYPE_CHECKING:
+    from troth.observer.tree import Snapshot
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +68,23 @@ def unmet_entries(entries: Iterable[Entry], files: Mapping[str, str], links: Col
         for entry in entries
         if changed(entry, files) or (entry.kind == "directory" and (entry.path in files or entry.path in links))
     ]
+
+
+def require_start(entries: Sequence[Entry], start: Snapshot, place: Path) -> None:
+    """Refuse a tree that does not have what the contract sealed.
+
+    Raises:
+        Refused: ``E_START_DIFFERS`` naming the entries.
+    """
+    broken = unmet_entries(entries, start.files, start.symlinks)
+    if broken:
+        raise Refused(
+            "E_START_DIFFERS",
+            f"the sealed start does not have what the contract protects: {', '.join(entry.path for entry in broken)}",
+            remedy="Seal the contract anew, or put the sealed files back.",
+            place=Place(str(place)),
+            detail=[entry.path for entry in broken],
+        )
 
 
 def entries_of(contract: Mapping[str, Any]) -> tuple[Entry, ...]:

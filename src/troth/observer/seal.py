@@ -5,30 +5,20 @@ The contract record is done records §4.1 to the letter; what it has no member f
 
 from __future__ import annotations
 
-import contextlib
 import os
-import secrets
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
 from troth.core.canonical import record_bytes
-from troth.core.digests import EMPTY, sha256_hex
-from troth.core.errors import Place, Refused
+from troth.core.digests import sha256_hex
+from troth.core.errors import Refused
 from troth.core.instants import Clock, format_instant, system_clock
-from troth.observer.autoload import (
-    BYTECODE,
-    environment_entries,
-    environments,
-    folders_of,
-    names_to_seal,
-    sealed_entries,
-)
+from troth.observer.autoload import environment_entries, environments, names_to_seal, sealed_entries
 from troth.observer.commands import Bench, CommandRun, run_command
-from troth.observer.contract_source import CODE, Acceptance, ContractSource, Protect, read_source
+from troth.observer.contract_source import Acceptance, ContractSource, read_source
 from troth.observer.copies import (
-    CACHES,
     WorkCopy,
     copy_workspace,
     differing,
@@ -36,96 +26,25 @@ from troth.observer.copies import (
     only_times_moved,
     put_back,
 )
+from troth.observer.entries import forbidden_entries, named_entries, settled
 from troth.observer.learning import Written, empty_excludes, files_and_links, learn_excludes, not_freed, watched
 from troth.observer.mutants import Adequacy, Baseline, Progress, measure, mutable_files
-from troth.observer.protected import Entry, unmet_entries
+from troth.observer.protected import Entry
 from troth.observer.reference import materialise
 from troth.observer.runners import recognise
+from troth.observer.sealed import Sealed, write_sealed
 from troth.observer.tools import elsewhere, named_folders, read_tools, with_bases
-from troth.observer.tree import Snapshot, snapshot
+from troth.observer.tree import snapshot
 from troth.observer.watching import FileWatch
-from troth.receipts.protection import directory_digest
 from troth.receipts.statements import write_contract_statement
 
 SEAL_VERSION: Final = "troth-seal/v1"
-CONTRACT_FILE: Final = "contract.json"
-STATEMENT_FILE: Final = "statement.json"
-SEAL_FILE: Final = "seal.json"
 
 DEFAULT_BUDGET: Final = 300.0
 """Seconds after which no further mutant is begun."""
 
 BASELINE_RUNS: Final = 2
 """How often every command is run on the unchanged tree: runs that disagree show nothing."""
-
-
-@dataclass(frozen=True, slots=True)
-class Sealed:
-    """A sealed contract: the record's bytes, its Statement's, the side report, and what a person should be told."""
-
-    contract: bytes
-    statement: bytes
-    seal: Mapping[str, Any]
-    warnings: tuple[str, ...]
-
-    @property
-    def sha256(self) -> str:
-        """Return the contract's digest."""
-        return sha256_hex(self.contract)
-
-
-def _refused(source: ContractSource, index: int, found: str, remedy: str) -> Refused:
-    path = f"protect[{index}].path"
-    return Refused(CODE, f"{path} {found}", remedy=remedy, place=Place(source.file, path=path))
-
-
-def _named_entry(source: ContractSource, index: int, item: Protect, tree: Snapshot, folders: set[str]) -> Entry:
-    """Turn one protected path into an entry of the start tree."""
-    path = item.path
-    linked = [link for link in tree.symlinks if path == link or path.startswith(link + "/")]
-    if linked:
-        raise _refused(source, index, f"is or lies beneath a symbolic link: {linked[0]!r}", "Name what it points to.")
-    if path in tree.files:
-        if item.exclude:
-            raise _refused(source, index, f"is a file, and exclude is for folders: {path!r}", "Take exclude away.")
-        return Entry(path, "file", tree.files[path])
-    if path not in folders:
-        import difflib
-
-        near = difflib.get_close_matches(path, [*tree.files, *sorted(folders)], n=1)
-        hint = f"Did you mean {near[0]!r}?" if near else "Name a file or folder of the workspace."
-        raise _refused(source, index, f"does not exist in the workspace: {path!r}", hint)
-    broken = [name for name in (*tree.unreadable, *tree.not_utf8) if name == path or name.startswith(path + "/")]
-    if broken:
-        raise _refused(source, index, f"holds what no digest can cover: {broken[0]!r}", "Rename or remove it.")
-    return Entry(path, "directory", EMPTY, item.exclude)
-
-
-def named_entries(source: ContractSource, workspace: Path, tree: Snapshot) -> list[Entry]:
-    """Return the entries of the paths that a contract file protects, over the tree as it stands.
-
-    Raises:
-        Refused: ``E_CONTRACT_SOURCE`` for one that does not fit the tree.
-    """
-    folders = folders_of([*tree.files, *tree.symlinks]) | _empty_folders(workspace, source)
-    return [_named_entry(source, index, item, tree, folders) for index, item in enumerate(source.protect)]
-
-
-def _forbidden_entries(source: ContractSource, tree: Snapshot, named: Sequence[Entry]) -> list[Entry]:
-    """Return the entries that seal what must not appear as absent (done records §13.4)."""
-    folders = folders_of([*tree.files, *tree.symlinks])
-    for index, path in enumerate(source.must_not_appear):
-        if path in tree.files or path in tree.symlinks or path in folders:
-            at = f"must_not_appear[{index}]"
-            raise Refused(
-                CODE, f"{at} stands there already: {path!r}", remedy="Take it away, or protect it as it is.",
-                place=Place(source.file, path=at),
-            )  # fmt: skip
-    return [
-        Entry(path, "directory", EMPTY)
-        for path in source.must_not_appear
-        if not any(entry.covers(path) for entry in named)
-    ]
 
 
 @dataclass(frozen=True, slots=True)
@@ -287,7 +206,7 @@ def seal(
     progress("reading the workspace", 0, 1)
     tree = snapshot(workspace)
     named = named_entries(source, workspace, tree)
-    forbidden = _forbidden_entries(source, tree, named)
+    forbidden = forbidden_entries(source, tree, named)
     own = environment_entries(tree.files, named, source.leave_open) if source.seal_names else []
     progress("reading the tools", 0, 1)
     tools = read_tools(
@@ -313,14 +232,7 @@ def seal(
         plain = _learning_run(bench, copy, before, source.acceptance)
         given = [*named, *own]
         entries, left, touched = learn_excludes(given, before, plain)
-        entries = [_with_caches(entry, tree.files) for entry in entries]
-        entries = [
-            replace(entry, sha256=directory_digest(entry.path, entry.exclude, tree.files))
-            if entry.kind == "directory"
-            else entry
-            for entry in entries
-        ]
-        entries += forbidden
+        entries = [*(settled(entry, tree.files) for entry in entries), *forbidden]
         if source.seal_names:
             runners = [(command.argv, recognise(command.argv)) for command in source.acceptance]
             names = names_to_seal(runners, tree.files, entries)
@@ -374,19 +286,6 @@ def seal(
     return Sealed(contract, write_contract_statement(contract), report, tuple(warnings))
 
 
-def _with_caches(entry: Entry, files: Mapping[str, str]) -> Entry:
-    """Exclude bytecode, and every cache that stands there already: an honest run changes what is in them."""
-    # Whoever runs the tests without our variables writes bytecode beside them, whatever this run happened to do.
-    there = {segment for name in files if entry.covers(name) for segment in name.split("/") if segment in CACHES}
-    new = sorted(({BYTECODE} | there) - set(entry.exclude))
-    return replace(entry, exclude=(*entry.exclude, *new)) if entry.kind == "directory" else entry
-
-
-def _empty_folders(workspace: Path, source: ContractSource) -> set[str]:
-    """Return the protected paths that are folders without any file, which the tree does not show."""
-    return {item.path for item in source.protect if (workspace / item.path).is_dir()}
-
-
 def _record(source: ContractSource, entries: Sequence[Entry], adequacy: Adequacy) -> dict[str, Any]:
     """Return the contract record (done records §4.1)."""
     record: dict[str, Any] = {
@@ -402,78 +301,6 @@ def _record(source: ContractSource, entries: Sequence[Entry], adequacy: Adequacy
         # The digest of the side report's list as canonical bytes, so that the list can be held to the contract.
         record["mutant_set_sha256"] = sha256_hex(record_bytes([mutant.as_json() for mutant in adequacy.mutants]))
     return record
-
-
-def _write_whole(path: Path, data: bytes) -> None:
-    """Put bytes in the place of whatever file stood there: temporary file, sync, rename, sync of the folder."""
-    temporary = path.with_name(f".{path.name}.{secrets.token_hex(6)}.new")
-    descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW, 0o644)
-    try:
-        with open(descriptor, "wb") as file:
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(temporary, path)
-    except BaseException:
-        with contextlib.suppress(FileNotFoundError):
-            os.unlink(temporary)
-        raise
-    folder = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        os.fsync(folder)
-    finally:
-        os.close(folder)
-
-
-def refuse_other(source: ContractSource, out: Path) -> None:
-    """Refuse before any work when a contract from another source stands where this one would go.
-
-    Raises:
-        Refused: ``E_CONTRACT_EXISTS``.
-    """
-    import json
-
-    try:
-        known = json.loads((out / SEAL_FILE).read_bytes()) if (out / CONTRACT_FILE).exists() else None
-    except (OSError, ValueError):
-        known = {}
-    if known is not None and not (isinstance(known, dict) and known.get("source_sha256") == source.sha256):
-        raise _another(out / CONTRACT_FILE)
-
-
-def _another(place: Path) -> Refused:
-    return Refused(
-        "E_CONTRACT_EXISTS",
-        "another sealed contract stands there",
-        remedy="Replace it with --yes, or name another folder with --out.",
-        place=Place(str(place)),
-    )
-
-
-def write_sealed(sealed: Sealed, out: Path, *, replace_other: bool = False) -> Path:
-    """Write the three files into a folder and return the contract's path; the contract itself is written last.
-
-    Args:
-        sealed: what to write.
-        out: the folder; made when it is absent.
-        replace_other: replace a different contract that stands there.
-
-    Raises:
-        Refused: ``E_CONTRACT_EXISTS`` for a different contract there; ``E_CONTRACT_WRITE`` when it cannot be written.
-    """
-    target = out / CONTRACT_FILE
-    try:
-        if target.exists() and not replace_other and target.read_bytes() != sealed.contract:
-            raise _another(target)
-        out.mkdir(parents=True, exist_ok=True)
-        _write_whole(out / SEAL_FILE, record_bytes(dict(sealed.seal)))
-        _write_whole(out / STATEMENT_FILE, sealed.statement)
-        _write_whole(target, sealed.contract)
-    except OSError as fault:
-        raise Refused(
-            "E_CONTRACT_WRITE", f"the contract cannot be written: {fault.strerror}", place=Place(str(out))
-        ) from None
-    return target
 
 
 def seal_contract(
@@ -496,20 +323,3 @@ def seal_contract(
         read_source(source), workspace, reference=reference, mutants=mutants, budget=budget, progress=progress
     )
     return write_sealed(sealed, out, replace_other=replace_other)
-
-
-def require_start(entries: Sequence[Entry], start: Snapshot, place: Path) -> None:
-    """Refuse a tree that does not have what the contract sealed.
-
-    Raises:
-        Refused: ``E_START_DIFFERS`` naming the entries.
-    """
-    broken = unmet_entries(entries, start.files, start.symlinks)
-    if broken:
-        raise Refused(
-            "E_START_DIFFERS",
-            f"the sealed start does not have what the contract protects: {', '.join(entry.path for entry in broken)}",
-            remedy="Seal the contract anew, or put the sealed files back.",
-            place=Place(str(place)),
-            detail=[entry.path for entry in broken],
-        )
