@@ -225,7 +225,19 @@ def test_what_could_grow_without_bound_is_not_followed() -> None:
     bomb = b'<!DOCTYPE x [<!ENTITY a "aaaa"><!ENTITY b "&a;&a;">]><x>&b;</x>'
     assert followed({"pointer": "/x", "format": "xpath"}, of(a=bomb)) is None
     assert followed({"pointer": "b[0]", "format": "yaml_path"}, of(a=b"a: &x [1]\nb: [*x]\n")) is None
+    assert followed({"pointer": "b[0]", "format": "yaml_path"}, of(a=b"a: &-x [1]\nb: [*-x ]\n")) is None
     assert followed({"pointer": "x" * 2000, "format": "yaml_path"}, of(a=b"x: 1")) is None
+    assert followed({"pointer": "a", "format": "yaml_path"}, of(a=b"a: " + b"[" * 200 + b"]" * 200)) is None
+    many = of(a=b"<a>" + b"<b/>" * 300 + b"</a>")
+    assert followed({"pointer": "count(//b)", "format": "xpath"}, many) == ("a", [300.0])
+    assert followed({"pointer": "//*[//*[//*]]", "format": "xpath"}, many) is None
+
+
+def test_keys_that_are_no_texts_are_shown_as_texts() -> None:
+    artifact = of(a=b'a: {2026-01-01: 1, ? [2, 3] : 4}\nb: "\\ud800"\n')
+    for pointer, value in (("a", '{"2026-01-01": 1, "(2, 3)": 4}'), ("b", '"\\ud800"')):
+        found = shown({"type": "structured_path", "pointer": pointer, "format": "yaml_path"}, artifact)
+        assert found.value == f"a: {value}"
 
 
 # --- what is shown ---

@@ -88,7 +88,8 @@ def _value(
 
 
 def _told(path: str, value: Any) -> str:
-    return f"{path}: {json.dumps(value, ensure_ascii=False, default=str)}"
+    text = f"{path}: {json.dumps(value, ensure_ascii=False, default=str)}"
+    return text.encode("utf-8", "backslashreplace").decode()  # half of a pair is no text
 
 
 def passage(span: Span, artifact: Artifact) -> Passage:
