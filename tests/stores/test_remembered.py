@@ -19,7 +19,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from support.ledgers import SOURCES, capture, commitment, counting, environment, fresh, ticking
-from troth.core.errors import TrothError
+from troth.core.errors import Refused, TrothError
 from troth.ledger.hashing import row_hash
 from troth.ledger.operations import Candidate
 from troth.ledger.replay import Replay, State
@@ -461,6 +461,18 @@ def table() -> Iterator[sqlite3.Connection]:
     database.execute("CREATE TABLE t (key TEXT PRIMARY KEY, seq INTEGER NOT NULL, value BLOB NOT NULL) WITHOUT ROWID")
     yield database
     database.close()
+
+
+@pytest.mark.parametrize("value", [b"{", b"\xff", b"5", b'{"a": 1}', None])
+def test_a_value_of_the_table_that_is_none_of_ours_is_refused(table: sqlite3.Connection, value: bytes | None) -> None:
+    table.execute("INSERT INTO t VALUES ('good', 1, '[7]')")
+    table.execute("INSERT INTO t VALUES ('bent', 2, ?)", [value if value is not None else 5])
+    mapping = KeptMapping(table, "t", lambda values: values[0])
+    assert mapping["good"] == 7
+    with pytest.raises(Refused, match="none of ours"):
+        mapping["bent"]
+    with pytest.raises(Refused, match="none of ours"):
+        list(mapping.items())
 
 
 _KEYS = st.sampled_from(["a", "ab", "abc", "b", "ä", "\U0010ffff", "", "a\x00"])

@@ -21,11 +21,13 @@ from typing import Any, Final
 from troth import __version__
 from troth.airlock.hook_claims import NOTHING, Heard
 from troth.airlock.sealed import read_contract, read_seal
+from troth.airlock.shapes import anything, count, each, many, maybe, members, one_of, text
 from troth.airlock.telling import about_grade, ends_of_output
 from troth.core.canonical import record_bytes
 from troth.core.digests import sha256_hex
 from troth.core.errors import DoesNotHold, Place, Refused
 from troth.core.instants import Clock, system_clock
+from troth.core.strictjson import JsonFault, Limits, loads
 from troth.core.words import printable
 from troth.observer import records as rec
 from troth.observer.grade import GRADE_VERSION, grade
@@ -59,6 +61,7 @@ LOCK_SECONDS: Final = 20.0
 
 STATE_LIMIT: Final = 1 << 26
 STATE_VERSION: Final = "troth-hook-state/v1"
+_STATE: Final = Limits(max_bytes=STATE_LIMIT, max_depth=64, refuse_overflow=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -261,6 +264,23 @@ class Session:
     commands: int = 0
 
 
+_SESSION: Final = members(
+    replans=count, told=many(text), baseline=maybe(each(text)), named=many(text), commands=count
+)  # fmt: skip
+_LAST: Final = members(
+    schema_version=one_of(STATE_VERSION), source=text, tree_sha256=text, done=anything, sentence=text,
+    stop_decision=members(action=text, reason=text),
+)  # fmt: skip
+
+
+def _held(data: bytes) -> Any:
+    """Return what a file of ours holds, ``None`` where it is no JSON."""
+    try:
+        return loads(data, _STATE)
+    except JsonFault:
+        return None
+
+
 @dataclass(frozen=True, slots=True)
 class Memory:
     """The folder in which hooks of one workspace remember, below the user's folder for state."""
@@ -291,14 +311,10 @@ class Memory:
         if not path.exists():
             return Session()
         data = read_regular(path, STATE_LIMIT, "E_UNREADABLE", "what the hook remembers")
-        try:
-            value = json.loads(data)
-            value["told"], value["named"] = tuple(value["told"]), tuple(value["named"])
-            return Session(**value)
-        except (ValueError, TypeError, KeyError):
-            raise Refused(
-                "E_UNREADABLE", "what the hook remembers cannot be read", place=Place(file=str(path))
-            ) from None
+        value = _held(data)
+        if not _SESSION(value) or value.keys() != Session.__dataclass_fields__.keys():
+            raise Refused("E_UNREADABLE", "what the hook remembers cannot be read", place=Place(file=str(path)))
+        return Session(**{**value, "told": tuple(value["told"]), "named": tuple(value["named"])})
 
     def keep(self, session: str, state: Session) -> None:
         """Remember a session.
@@ -342,10 +358,10 @@ class Memory:
         """Return the last judgement, empty where there is none that can be read."""
         path = self.folder / "last.json"
         try:
-            value = json.loads(read_regular(path, 1 << 20, "E_HOOK_UNDECIDED", "a hook's decision"))
-            return value if isinstance(value, dict) and value.get("schema_version") == STATE_VERSION else {}
-        except (Refused, ValueError):
+            value = _held(read_regular(path, 1 << 20, "E_HOOK_UNDECIDED", "a hook's decision"))
+        except Refused:
             return {}
+        return value if _LAST(value) else {}
 
 
 def standing_decision(root: Path) -> dict[str, Any]:

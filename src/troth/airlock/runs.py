@@ -6,16 +6,17 @@ the run came, so that what a crash left can be told, resumed or cleared.
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any, Final
 
+from troth.airlock.shapes import anything, each, given, many, maybe, members, one_of, text
 from troth.core.canonical import record_bytes
 from troth.core.errors import Busy, Place, Refused
+from troth.core.strictjson import JsonFault, Limits, loads
 from troth.observer.folders import remove_tree
 from troth.stores.durable import read_regular, replace_whole
 from troth.stores.lock import exclusive
@@ -50,6 +51,7 @@ def put(path: Path, data: bytes) -> None:
 
 
 _STATE_LIMIT: Final = 1 << 22
+_STATE: Final = Limits(max_bytes=_STATE_LIMIT, max_depth=64, refuse_overflow=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +84,27 @@ class RunState:
     def open(self) -> bool:
         """Tell whether the run was left before its end."""
         return self.stage not in ("finished", "abandoned")
+
+
+_TOLD: Final = members(sentence=text, lines=many(text), missing=many(each(text)))
+_FIXED: Final = members(
+    schema_version=text, id=text, commitment=text, actor=text, argv=many(text), contract_sha256=text,
+    stage=one_of(*STAGES), started=text,
+)  # fmt: skip
+_MORE: Final = given(
+    decision=maybe(text), reason=maybe(text), evidence=maybe(text), submission=maybe(text), options=anything,
+    measured=maybe(anything), told=lambda value: value == {} or _TOLD(value), note=maybe(text), refused=maybe(text),
+    stop=maybe(members(action=text, reason=text)),
+)  # fmt: skip
+_NAMES: Final = frozenset({"schema_version", *(one.name for one in fields(RunState))})
+_UNTOLD: Final = ("started", "observed", "graded", "abandoned")
+"""Stages at which nothing is told of a run yet, or perhaps never will be."""
+
+
+def _is_state(value: Any) -> bool:
+    """Tell whether ``run.json`` is what was saved, or could be."""
+    whole = _FIXED(value) and _MORE(value) and value.keys() <= _NAMES
+    return whole and (bool(value.get("told")) or value["stage"] in _UNTOLD)
 
 
 class Runs:
@@ -139,8 +162,8 @@ class Runs:
             data = read_regular(self._lock, 1 << 10, "E_RUN_UNKNOWN", "the run lock")
         except Refused:
             return None
-        text = data.decode("ascii", "replace").strip()
-        return text if text.startswith(PREFIX) else None
+        said = data.decode("ascii", "replace").strip()
+        return said if said.startswith(PREFIX) else None
 
     def refuse_under_way(self) -> None:
         """Refuse when a run is under way; nothing is created.
@@ -206,15 +229,13 @@ class Runs:
         path = self.path(run_id) / STATE
         data = read_regular(path, _STATE_LIMIT, "E_RUN_UNKNOWN", "the run")
         try:
-            value = json.loads(data)
-            value.pop("schema_version")
-            value["argv"] = tuple(value["argv"])
-            state = RunState(**value)
-        except (ValueError, TypeError, KeyError, AttributeError):
-            state = None
-        if state is None or state.stage not in STAGES or state.id != run_id:
+            value = loads(data, _STATE)
+        except JsonFault:
+            value = None
+        if not _is_state(value) or value["id"] != run_id:
             raise Refused("E_RUN_UNREADABLE", "the state of the run cannot be read", place=Place(file=str(path)))
-        return state
+        del value["schema_version"]
+        return RunState(**{**value, "argv": tuple(value["argv"])})
 
     def find(self, word: str) -> RunState:
         """Return the run that a person means: an id, an unambiguous prefix, or ``@last``.

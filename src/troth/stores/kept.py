@@ -35,11 +35,15 @@ def ask(database: sqlite3.Connection, query: str, *values: Any) -> list[tuple[An
     try:
         return database.execute(query, values).fetchall()
     except (sqlite3.Error, UnicodeError) as fault:
-        raise Refused(
-            "E_UNREADABLE",
-            f"what was kept of the ledger's state cannot be read: {fault}",
-            remedy="Delete the folder `ledgers` in the cache folder of troth; only time is lost.",
-        ) from None
+        raise _unreadable(str(fault)) from None
+
+
+def _unreadable(why: str) -> Refused:
+    return Refused(
+        "E_UNREADABLE",
+        f"what was kept of the ledger's state cannot be read: {why}",
+        remedy="Delete the folder `ledgers` in the cache folder of troth; only time is lost.",
+    )
 
 
 class KeptMapping(MutableMapping[str, V]):
@@ -74,7 +78,7 @@ class KeptMapping(MutableMapping[str, V]):
         found = self._ask("SELECT value FROM {} WHERE key = ?", key)
         if not found:
             raise KeyError(key)
-        value = here[key] = self._decode(orjson.loads(found[0][0]))
+        value = here[key] = self._made(found[0][0])
         return value
 
     def __setitem__(self, key: str, value: V) -> None:
@@ -125,16 +129,22 @@ class KeptMapping(MutableMapping[str, V]):
     def _ask(self, query: str, *values: Any) -> list[tuple[Any, ...]]:
         return ask(self._database, query.format(self._table), *values)
 
+    def _made(self, held: Any) -> V:
+        try:
+            return self._decode(orjson.loads(held))
+        except (ValueError, TypeError, LookupError, AttributeError):
+            raise _unreadable("a value that is none of ours") from None
+
     def _fetch(self) -> None:
         """Bring everything into memory, in its order."""
         if self._whole:
             return
-        here, decode = self._here, self._decode
+        here, made = self._here, self._made
         self._here = whole = {}
         for key, text in self._ask("SELECT key, value FROM {} ORDER BY seq"):
             if key in self._gone:
                 continue
-            whole[key] = here[key] if key in here else decode(orjson.loads(text))
+            whole[key] = here[key] if key in here else made(text)
         whole.update((key, here[key]) for key in self._fresh)
         self._whole = True
 

@@ -6,99 +6,52 @@ own, events are the machine's, and the free ``extensions`` of a set-up are read 
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any, Final
 
+from troth.airlock.shapes import Shape, anything, count, flag, given, many, maybe, members, number, one_of, text
 from troth.review.formats import instant
 from troth.review.shapes import ARTIFACT_KINDS, FAILURE_CODES
-
-Shape = Callable[[Any], bool]
-
-_MOST: Final = 1 << 53
-"""Largest number that is meant, in bytes, tokens or seconds; all of them are exact as floating point."""
-
-
-def _text(value: Any) -> bool:
-    return isinstance(value, str)
-
-
-def _flag(value: Any) -> bool:
-    return isinstance(value, bool)
-
-
-def _count(value: Any) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= _MOST
-
-
-def _number(value: Any) -> bool:
-    return _count(value) or (isinstance(value, float) and math.isfinite(value) and 0 <= value <= _MOST)
 
 
 def _time(value: Any) -> bool:
     return isinstance(value, str) and instant(value) is not None
 
 
-def _one_of(*allowed: str) -> Shape:
-    return lambda value: isinstance(value, str) and value in allowed
-
-
-def _maybe(shape: Shape) -> Shape:
-    return lambda value: value is None or shape(value)
-
-
-def _many(shape: Shape) -> Shape:
-    return lambda value: isinstance(value, list) and all(shape(each) for each in value)
-
-
-def _members(**shapes: Shape) -> Shape:
-    """Return the shape of an object that has these members; others may stand beside them."""
-    return lambda value: (
-        isinstance(value, dict) and all(name in value and shape(value[name]) for name, shape in shapes.items())
-    )
-
-
-def _given(**shapes: Shape) -> Shape:
-    """Return the shape of an object that may have these members."""
-    return lambda value: (
-        isinstance(value, dict) and all(shape(value[name]) for name, shape in shapes.items() if name in value)
-    )
-
-
-_LIMITS: Final = _members(
-    rounds=_count, deadline=_number, bytes=_count, tokens=_count, wall=_number, idle=_number
+_LIMITS: Final = members(
+    rounds=count, deadline=number, bytes=count, tokens=count, wall=number, idle=number
 )  # fmt: skip
 
 SETUP: Final[Mapping[str, Shape]] = {
-    "review_id": _text, "created": _time, "actor": _text, "kind": _one_of(*ARTIFACT_KINDS),
-    "members": _many(_members(path=_text, bytes=_count, sha256=_text)),
-    "revision": _members(algorithm=_text, value=_text),
-    "backend": _members(
-        asked=_text, name=_text, kind=_text, endpoint=_text, provider=_maybe(_text), sandboxed=_flag
+    "review_id": text, "created": _time, "actor": text, "kind": one_of(*ARTIFACT_KINDS),
+    "members": many(members(path=text, bytes=count, sha256=text)),
+    "revision": members(algorithm=text, value=text),
+    "backend": members(
+        asked=text, name=text, kind=text, endpoint=text, provider=maybe(text), sandboxed=flag
     ),
-    "limits": _LIMITS, "lens": _maybe(_text), "model": _maybe(_text), "effort": _maybe(_text),
-    "speed": _maybe(_text), "root": _maybe(_text),
-    "independence": _given(tier=_maybe(_text), host=_maybe(_text), notices=_many(_text)),
-    "consent": _given(key=_text, basis=_maybe(_text), reason=_text),
-    "unreviewed": _many(_text), "extensions": lambda value: isinstance(value, dict),
+    "limits": _LIMITS, "lens": maybe(text), "model": maybe(text), "effort": maybe(text),
+    "speed": maybe(text), "root": maybe(text),
+    "independence": given(tier=maybe(text), host=maybe(text), notices=many(text)),
+    "consent": given(key=text, basis=maybe(text), reason=text),
+    "unreviewed": many(text), "extensions": anything,
 }  # fmt: skip
 """Members of ``run.json`` beside its schema's version."""
 
-_FAILURE: Final = _members(code=_one_of(*FAILURE_CODES), message=_text, retryable=_flag)
+_FAILURE: Final = members(code=one_of(*FAILURE_CODES), message=text, retryable=flag)
 
-SENT: Final = _members(
-    call=_count, purpose=_one_of("review", "rebuttal"), about=_maybe(_text), bytes=_count, wall=_number, time=_time
+SENT: Final = members(
+    call=count, purpose=one_of("review", "rebuttal"), about=maybe(text), bytes=count, wall=number, time=_time
 )
 """A line of the record of calls before a question leaves."""
 
-ANSWERED: Final = _members(
-    call=_count, time=_time, failure=_maybe(_FAILURE), model=_maybe(_text), model_basis=_text, bytes=_count,
-    tokens=_count, seconds=_number, attempts=_count, request_id=_maybe(_text),
-    raw=_many(_members(bytes=_count, sha256=_text)),
+ANSWERED: Final = members(
+    call=count, time=_time, failure=maybe(_FAILURE), model=maybe(text), model_basis=text, bytes=count,
+    tokens=count, seconds=number, attempts=count, request_id=maybe(text),
+    raw=many(members(bytes=count, sha256=text)),
 )  # fmt: skip
 """A line of the record of calls after what came of it."""
 
-NOTICES: Final = _given(notices=_many(_text))
+NOTICES: Final = given(notices=many(text))
 
 
 def is_setup(value: Mapping[str, Any]) -> bool:
