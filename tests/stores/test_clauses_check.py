@@ -57,6 +57,7 @@ def test_a_check_ended_by_a_signal_has_minus_its_number() -> None:
         ("<testsuite><testcase/></testsuite>", (1, 1)),
         ("<testsuites><testsuite><testcase><error/></testcase><testcase/></testsuite></testsuites>", (1, 2)),
         ("<testsuite><testcase><skipped/></testcase><testcase><failure/></testcase></testsuite>", (0, 1)),
+        ("<testsuite><testcase><skipped/><error/></testcase><testcase/></testsuite>", (1, 2)),
     ],
 )
 def test_reports_are_counted_without_what_was_skipped(report: str, counts: tuple[int, int]) -> None:
@@ -64,7 +65,15 @@ def test_reports_are_counted_without_what_was_skipped(report: str, counts: tuple
 
 
 @pytest.mark.parametrize(
-    "report", ["", "passed", "<html/>", "<testsuite>", '<!DOCTYPE t [<!ENTITY a "b">]><testsuite>&a;</testsuite>']
+    "report",
+    [
+        "",
+        "passed",
+        "<html/>",
+        "<testsuite>",
+        '<?xml version="1.0" encoding="x"?><testsuite/>',
+        '<!DOCTYPE t [<!ENTITY a "b">]><testsuite>&a;</testsuite>',
+    ],
 )
 def test_what_is_no_report_is_not_counted(report: str) -> None:
     with pytest.raises(ValueError, match=r"."):

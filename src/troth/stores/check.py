@@ -157,15 +157,15 @@ def read_junit(data: bytes) -> tuple[int, int]:
 
     try:
         root = Tree.fromstring(data)  # noqa: S314 - document types are refused above
-    except Tree.ParseError as fault:
+    except (Tree.ParseError, LookupError) as fault:  # no XML, or in an encoding that is not known
         raise ValueError(str(fault)) from None
     if root.tag not in ("testsuite", "testsuites"):
         raise ValueError(f"the root element is {root.tag!r}")
     passed = run = 0
     for case in root.iter("testcase"):
         children = {child.tag for child in case}
-        if "skipped" in children:
-            continue
-        run += 1
-        passed += not children & {"failure", "error"}
+        failed = bool(children & {"failure", "error"})
+        if failed or "skipped" not in children:  # one that was skipped and failed did not pass
+            run += 1
+            passed += not failed
     return passed, run
