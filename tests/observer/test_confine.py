@@ -182,3 +182,13 @@ def test_an_ordinary_user_is_held_as_well() -> None:
     assert [line[1:4] for line in told] == [
         ["below", None, 0], ["memory", None, 1], ["forks", "too_many_processes", -9], ["first", None, 1],
     ]  # fmt: skip
+
+
+def test_what_the_first_process_says_is_taken_by_name_and_type() -> None:
+    honest = b'{"started": true}\n{"exit": 3, "left": ["sh"], "strayed": 1}\n'
+    assert confine._told(honest) == {"started": True, "exit": 3, "left": ["sh"], "strayed": 1}
+    deep = b'{"a":' * 5000 + b"1" + b"}" * 5000
+    for bent in (b"3", b"[]", b"null", deep, b'{"exit": "3", "left": 1, "strayed": true, "more": 1}', b"\xff"):
+        assert confine._told(bent) == {}
+        assert confine.child_pid(bent) is None
+    assert confine.child_pid(b'{"child-pid": true}\n{"child-pid": -1}\n{"child-pid": 42}') == 42

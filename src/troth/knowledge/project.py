@@ -329,6 +329,7 @@ def _manifest(out: Path) -> tuple[dict[str, Any], str]:
         files, digest = value["files"], value["source_sha256"]
         for path, entry in files.items():
             _check_entry(path, entry)
+        bytes.fromhex(digest)
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
         raise Refused(
             "E_OKF_NOT_PROJECTED", "its list of files is not whole", place=Place(file=str(out / MANIFEST))

@@ -298,11 +298,17 @@ class _Running:
             self.group.remove()
 
 
+_SAYS: Final[Mapping[str, type]] = {"started": bool, "errno": int, "exit": int, "left": list, "strayed": int}
+"""What the first process says, and of which type each is; anything else is left out."""
+
+
 def _told(said: bytes) -> dict[str, Any]:
     told: dict[str, Any] = {}
     for line in said.splitlines():
-        with contextlib.suppress(ValueError):
-            told |= json.loads(line)
+        with contextlib.suppress(ValueError, RecursionError):
+            value = json.loads(line)
+            if isinstance(value, dict):
+                told |= {name: value[name] for name, kind in _SAYS.items() if type(value.get(name)) is kind}
     return told
 
 

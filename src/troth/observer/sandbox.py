@@ -346,8 +346,8 @@ def child_pid(status: bytes) -> int | None:
     for line in status.splitlines():
         try:
             value = json.loads(line)
-        except ValueError:
+        except (ValueError, RecursionError):
             continue
-        if isinstance(value, dict) and isinstance(value.get("child-pid"), int):
+        if isinstance(value, dict) and type(value.get("child-pid")) is int and value["child-pid"] > 0:
             return int(value["child-pid"])
     return None
