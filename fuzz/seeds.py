@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from functools import cache
 from pathlib import Path
 from typing import Any, Final
@@ -88,10 +88,16 @@ def of_member(*names: str) -> Seeds:
 
 
 SEPARATOR: Final = b"\n=== "
+"""Stands before each file of an input that holds several; the name follows up to the end of the line."""
+
+
+def joined(named: Mapping[str, bytes]) -> bytes:
+    """Return several files as one input."""
+    return b"".join(SEPARATOR + name.encode() + b"\n" + data for name, data in named.items())
 
 
 def packed() -> list[bytes]:
-    """Return whole runs, each as one text: a line with the name before each file."""
+    """Return whole runs, each as one text."""
     from receipts.test_receipt import sealed
 
     made = []
@@ -99,13 +105,11 @@ def packed() -> list[bytes]:
         draft = Draft()
         change(draft)
         made.append(sealed(draft))
-    return [
-        b"".join(SEPARATOR + name.encode() + b"\n" + data for name, data in one.items()) for one in (*made, *members())
-    ]
+    return [joined(one) for one in (*made, *members())]
 
 
 def unpacked(data: bytes) -> dict[str, bytes]:
-    """Return the files that a text of :func:`packed` holds."""
+    """Return the files that a text of :func:`joined` holds."""
     found = {}
     for part in data.split(SEPARATOR)[1:]:
         name, _, text = part.partition(b"\n")
@@ -207,22 +211,19 @@ def traces() -> list[bytes]:
     return [lines(*half[:3]), lines(*half[:6], *child, *half[6:]), lines(half[0]), lines(*half[:2], half[7])]
 
 
-_CALLS: Final = (
-    'openat(AT_FDCWD</ws>, "a", O_WRONLY|O_CREAT|O_TRUNC, 0666) = 3</ws/a>', 'rename("a", "b") = 0',
-    'write(1</dev/null>, "3 passed in 0.1s\\n", 17) = 17', 'unlinkat(AT_FDCWD</ws>, "b", 0) = -1 ENOENT (No such file)',
-    "clone3({flags=CLONE_VM|CLONE_VFORK, exit_signal=SIGCHLD, stack=0x7f, stack_size=0x9000}, 88 <unfinished ...>",
-    "<... clone3 resumed>) = 102",
-    "--- SIGCHLD {si_signo=SIGCHLD, si_code=CLD_EXITED, si_pid=102, si_uid=0, si_status=1} ---",
-    'connect(3<socket:[1]>, {sa_family=AF_INET, sin_port=htons(80), sin_addr=inet_addr("1.2.3.4")}, 16) = -1 EPERM (x)',
-)  # fmt: skip
-
-
 def deals() -> list[bytes]:
     from deals.moves import happy, jsonl, random_transcript
     from troth.deals.transcript import end_line, message_line
 
     whole = b"".join(message_line(step, message) for step, message in happy()) + end_line(60)
     return [whole, *(random_transcript(seed, 8) for seed in range(4)), jsonl()]
+
+
+def proxied() -> list[bytes]:
+    """Return a deal of 0.3-proxy with each kind of trustee."""
+    from troth.lab.trustees import TRUSTEES, deal_with
+
+    return [deal_with(name, 10).transcript() for name in TRUSTEES]
 
 
 def messages() -> list[bytes]:

@@ -6,6 +6,15 @@ from collections.abc import Sequence
 from typing import Final
 
 from fuzz.engine import Reader
-from fuzz.readers import ledger, observer, others, receipts
+from fuzz.readers import backends, kept, ledger, observer, others, projects, receipts, reviews
 
-READERS: Final[Sequence[Reader]] = (*receipts.READERS, *observer.READERS, *ledger.READERS, *others.READERS)
+READERS: Final[Sequence[Reader]] = (
+    *receipts.READERS,
+    *observer.READERS,
+    *projects.READERS,
+    *ledger.READERS,
+    *reviews.READERS,
+    *backends.READERS,
+    *kept.READERS,
+    *others.READERS,
+)

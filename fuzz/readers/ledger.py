@@ -97,6 +97,32 @@ def _v1(data: bytes) -> None:
     list(importing.chained([value]))
 
 
+def _git_log(data: bytes) -> None:
+    """What `git log` printed, whole and in pieces, and the rows that are made of it."""
+    from troth.ledger.commits import commits
+    from troth.ledger.replay import State
+
+    pieces = commits(data[at : at + 7] for at in range(0, len(data), 7)) if len(data) < 3000 else None
+    for commit in commits([data]):
+        asserted(pieces is None or next(pieces) == commit, "pieces give another commit")
+        commit.candidate("agent:mender", State())
+
+
+def _signature(data: bytes) -> None:
+    from ledger.test_checkpoint import KEY
+    from troth.ledger.genesis_signature import check_signature
+
+    check_signature(b"key", data, [str(KEY)])
+
+
+def _signatures() -> list[bytes]:
+    from ledger.test_checkpoint import SIGNER, WITNESSES
+    from troth.core.notes import sign_note
+    from troth.ledger.genesis_signature import signed_text
+
+    return [sign_note(signed_text(b"key"), who, at=1_700_000_000).encode() for who in ([SIGNER], [SIGNER, *WITNESSES])]
+
+
 def _config(data: bytes) -> None:
     from troth.stores.workspace import parse_config
 
@@ -129,6 +155,18 @@ validators:
 genesis_signers: []
 """
 
+_LOG: Final = (
+    b"1" * 40
+    + b"\0\0A. Writer\0a@example.com\0002026-03-01T10:00:00+01:00\0001772355600\0Begin\n\nWith a body.\n\0"
+    + b"2" * 40
+    + b"\0"
+    + b"1" * 40
+    + b" "
+    + b"3" * 40
+    + b"\0B\0b@x\0002026-03-02T10:00:00Z\0001772442000\0\0",
+    b"4" * 40 + b"\0\0\xff\0\0x\0-1\0m\0",
+)
+
 READERS: Final = (
     Reader("ledger/row", _rows, seeds.rows, ("troth.ledger.fastpath", "troth.ledger.rows", "troth.ledger.hashing")),
     Reader("ledger/file", _ledger, seeds.ledgers, ("troth.ledger.chain", "troth.ledger.fields"), few=40),
@@ -143,5 +181,7 @@ READERS: Final = (
     Reader("ledger/import-mapped", _foreign(foreign.Fields("text", "id", "who", "when", "mail:")), lambda: _FOREIGN,
            ("troth.ledger.foreign",)),
     Reader("ledger/import-v1", _v1, lambda: _V1, ("troth.ledger.importing",)),
+    Reader("ledger/git-log", _git_log, lambda: _LOG, ("troth.ledger.commits",), (b"\0", b"\0" * 7, b"9" * 20)),
+    Reader("ledger/genesis-signature", _signature, _signatures, ("troth.ledger.genesis_signature", "troth.core.notes")),
     Reader("ledger/config", _config, lambda: [_CONFIG], ("troth.stores.workspace",), YAML, few=40),
 )  # fmt: skip

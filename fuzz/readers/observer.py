@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from fuzz import seeds
 from fuzz.engine import Answer, Reader
-from fuzz.readers.common import asserted
+from fuzz.readers.common import Slow, asserted
 from troth.core.errors import Refused
 from troth.observer import claims, contract_source, reading, reports, shelltext, totals
 from troth.observer.transcripts import FORMATS, detect
@@ -47,7 +47,10 @@ def _transcript(name: str) -> Callable[[bytes], Answer]:
 
     def entry(data: bytes) -> Answer:
         found = read(BytesIO(data))
+        if len(data) < 4000 and name != "claims":  # of longer ones the pieces would take most of the time
+            asserted(read(Slow(data)) == found, "pieces give another transcript than the whole")
         detect(data)
+        found.as_json()
         return None if found.said else "no_runs"
 
     return entry
@@ -65,6 +68,27 @@ def _counts(read: Callable[[bytes], Any]) -> Callable[[bytes], Answer]:
         return "unknown" if found.source == "unknown" else None
 
     return entry
+
+
+def _checked(data: bytes) -> Answer:
+    """The report of a check, read by the ledger's reader and held against the observer's, which knows more of it."""
+    from xml.etree import ElementTree
+
+    from troth.stores.check import read_junit
+
+    try:
+        passed, run = read_junit(data)
+    except ValueError as fault:
+        return type(fault).__name__
+    other = reports.parse_report(data)
+    root = ElementTree.fromstring(data)  # noqa: S314 - it was read already
+    suites = [one for one in root.iter() if one.tag in ("testsuite", "testsuites")]
+    cases = sum(child.tag == "testcase" for suite in suites for child in suite)
+    if len(other.outcomes) == cases and b"<testcase" in data:
+        mine = (other.passed, other.passed + other.failed + other.errors)
+        nested = len([*root.iter("testcase")]) != cases
+        asserted(nested or (passed, run) == mine, f"({passed}, {run}) here and {mine} by the other reader")
+    return None if run else "no_tests"
 
 
 def _shell(data: bytes) -> Answer:
@@ -88,6 +112,10 @@ _JUNIT: Final = (
     b'<testsuites><testsuite name="outer" hostname="h"><testsuite name="t"><testcase name="x"/></testsuite></testsuite>'
     b"</testsuites>",
 )
+_XML: Final = (
+    b"<testcase/>", b"<error/>", b"<testsuite>", b"</testsuite>", b"&amp;", b"&#0;", b"<![CDATA[", b"<!--",
+    b"<skipped/>", b"<testcase name='z'>", b"</testcase>", b"encoding='utf-16'",
+)  # fmt: skip
 _UNITTEST: Final = (b'[["test_a.T.test_passes", "passed"], ["test_a.T.test_fails", "failed"], ["x", "skipped"]]', b"[]")
 _GO: Final = (
     b'{"Time":"2026-03-01T10:00:00Z","Action":"start","Package":"example.com/a"}\n'
@@ -154,6 +182,18 @@ _CLAIMS: Final = (
     b'{"argv": ["ruff", "check", "."], "exit": 1}\n',
 )
 
+_AIDER: Final = (
+    b"\n# aider chat started at 2026-03-01 10:00:00\n\n> Aider v0.86.2  \n> Model: m  \n\n#### /run make test  \n"
+    b"> Added 12 lines of output to the chat.\n\n#### !pytest -q  \n"
+    b"> Add 1.2k tokens of command output to the chat? y  \n",
+    b"#### /test pytest  \n\n#### mend it  \n\n> Running ruff check .  \n```bash\nmake\n```\n"
+    b"> Run shell command? (Y)es  \n> Running make  \n> Added 1 line of output to the chat.  \n",
+)
+_READ: Final = (
+    b'<testsuites><testsuite name="s"><testcase name="x"/><testcase name="y"><failure/></testcase></testsuite>'
+    b"</testsuites>",
+)
+
 READERS: Final = (
     Reader("observer/strace", _strace, seeds.strace, ("troth.observer.reading", "troth.observer.trace")),
     Reader("observer/trace", _trace, seeds.traces,
@@ -163,11 +203,16 @@ READERS: Final = (
                (f"troth.observer.transcripts.{_MODULE.get(name, name)}", *_COMMON))
         for name, folder, file, size in _SAMPLED
     ),
+    Reader("observer/aider-typed", _transcript("aider"), lambda: _AIDER, ("troth.observer.transcripts.aider", *_COMMON),
+           (b"#### /run ", b"#### !", b"  \n", b"> Running ", b"> Added 3 lines of output to the chat")),
+    Reader("observer/claims-file", _transcript("claims"), lambda: _CLAIMS,
+           ("troth.observer.transcripts.neutral", "troth.observer.claims")),
     Reader("observer/plain", _transcript("plain"), lambda: _PLAIN,
            ("troth.observer.transcripts.plain", *_COMMON), (b"```\n", b"```sh\n", b"$ make\n", b"exit: 1\n")),
     Reader("observer/claims", _claims, lambda: _CLAIMS, ("troth.observer.claims",)),
     Reader("observer/junit", _counts(reports.parse_report), lambda: _JUNIT, ("troth.observer.reports",),
-           (b"<testcase/>", b"<error/>", b"<testsuite>", b"</testsuite>", b"&amp;", b"&#0;", b"<![CDATA[", b"<!--")),
+           _XML),
+    Reader("observer/junit-of-a-check", _checked, lambda: (*_JUNIT, *_READ), ("troth.stores.check",), _XML),
     Reader("observer/unittest-list", _counts(reports.parse_list), lambda: _UNITTEST, ("troth.observer.reports",)),
     Reader("observer/go-json", _counts(reports.parse_go), lambda: _GO, ("troth.observer.reports",)),
     Reader("observer/cargo-json", _counts(reports.parse_libtest), lambda: _CARGO, ("troth.observer.reports",)),

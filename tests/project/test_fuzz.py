@@ -15,7 +15,7 @@ if str(ROOT) not in sys.path:
     sys.path.append(str(ROOT))
 
 if sys.platform != "win32":
-    from fuzz import seeds
+    from fuzz import page, seeds
     from fuzz.engine import Reader, fuzz, kept
     from fuzz.mutate import seed_of
     from fuzz.readers import READERS
@@ -26,6 +26,14 @@ if sys.platform != "win32":
         raise FileNotFoundError("the recorded seeds")
 
 
+NEEDS = {
+    "ledger/timestamp": ("rfc3161_client", "timestamps"), "backends/openai": ("openai", "models"),
+    "backends/anthropic": ("anthropic", "models"), "project/sources": ("tree_sitter_rust", "languages"),
+    "lab": ("re2", "lab"),
+}  # fmt: skip
+"""A reader, or a room -> the module that it needs, and the extra that has it."""
+
+
 @pytest.fixture(autouse=True)
 def own_seeds_alone() -> None:
     """What is published may stand beside the project or not; the floors are those of its own seeds."""
@@ -34,10 +42,8 @@ def own_seeds_alone() -> None:
 
 @pytest.mark.parametrize("name", BY_NAME if sys.platform != "win32" else ())
 def test_a_reader_survives_and_tells_good_from_bad(name: str, tmp_path: Path) -> None:
-    if name == "ledger/timestamp":
-        pytest.importorskip("rfc3161_client", reason="the extra `timestamps` is not installed")
-    if name.startswith("lab/"):
-        pytest.importorskip("re2", reason="the extra `lab` is not installed")
+    module, extra = NEEDS.get(name) or NEEDS.get(name.split("/", maxsplit=1)[0], ("json", ""))
+    pytest.importorskip(module, reason=f"the extra `{extra}` is not installed")
     reader = BY_NAME[name]
     result = fuzz(reader, reader.few, 1)
     assert not result.faults, [(one.what, kept(tmp_path, name, one)) for one in result.faults]
@@ -49,6 +55,24 @@ def test_a_reader_survives_and_tells_good_from_bad(name: str, tmp_path: Path) ->
 def test_every_reader_has_a_floor() -> None:
     assert FLOORS.keys() == BY_NAME.keys()
     assert min(FLOORS.values()) > 0
+
+
+def test_the_page_is_what_the_recorded_runs_came_to() -> None:
+    assert page.page() == page.PAGE.read_text(encoding="utf-8"), "make it anew: python fuzz/page.py"
+
+
+def test_every_recorded_run_is_of_a_reader_and_without_a_fault() -> None:
+    files = sorted(page.RESULTS.glob("*.json"))
+    assert len(files) == len(page.results()) > 0, "a file that no reader's name leads to"
+    for file in files:
+        found = json.loads(file.read_bytes())
+        assert found["name"] in BY_NAME
+        assert file.stem == found["name"].replace("/", "-")
+        assert found["faults"] == [], file.name
+        assert not [code for code in found["codes"] if code.startswith("!")], file.name
+        assert 0 < found["accepted"] < found["inputs"], file.name
+        assert found["accepted"] + sum(found["codes"].values()) == found["inputs"], file.name
+        assert 0 < found["reached"] <= found["possible"], file.name
 
 
 # --- the room finds what it is there to find ---
@@ -112,10 +136,15 @@ def test_spans_are_found() -> None:
 
 
 def test_the_command_prints_a_line_a_reader() -> None:
-    words = ["--reader", "hooks/pushes", "--reader", "backends", "--inputs", "60", "--json"]
+    words = ["--reader", "hooks/pushes", "--reader", "knowledge", "--inputs", "60", "--json"]
     done = subprocess.run(
         [sys.executable, str(ROOT / "fuzz" / "run.py"), *words], capture_output=True, text=True, check=True, timeout=120
     )
     told = [json.loads(line) for line in done.stdout.splitlines()]
-    assert [one["name"] for one in told] == ["hooks/pushes", "backends/grants", "backends/endpoint"]
+    assert [one["name"] for one in told] == [
+        "knowledge/concept",
+        "knowledge/projected",
+        "knowledge/manifest",
+        "hooks/pushes",
+    ]
     assert all(one["inputs"] == 60 and one["faults"] == [] and one["reached"] > 0 for one in told)
