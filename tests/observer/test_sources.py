@@ -162,3 +162,84 @@ def test_a_credential_in_what_was_said_is_cut_with_the_records(watch: Watch, red
     held = {name: KEY in data.decode() for name, data in seen.observed.files.items()}
     assert held[REPORT] is not redact
     assert any(held.values()) is not redact, held
+
+
+# Transcripts of which only a beginning is known ----------------------------------------------------------------------
+
+CHECK = ["pytest", "-q"]
+RAN = [
+    {"id": "e1", "type": "exec", "step": 1, "argv": CHECK, "exit": 0},
+    {"id": "e2", "type": "write", "step": 2, "path": "src/app.py"},
+    {"id": "e3", "type": "exec", "step": 3, "argv": CHECK, "exit": 0},
+]
+EARLY = RAN[:2]
+"""A check, and an edit after it."""
+
+
+def ends_of(places: Places, text: str, events: list[dict[str, Any]], kept: int | None) -> tuple[list[str], int, bool]:
+    """What becomes of what stands in the output: why each is left out, how many claims are recorded, what is lost."""
+    places.output.write_text(text)
+    known = Places(places.home, places.output, places.workspace, kept)
+    found = gather([parse_source("auto:-")], known, NONE, events)
+    left = [run.get("left_out", "") for run in found.report["runs"]]
+    return left, len(found.claims.entries), bool(found.lost)
+
+
+def test_what_stands_before_a_cut_is_nobodys_last_word(places: Places) -> None:
+    log = "```console\n$ pytest -q\n[exit 0]\n```\n"
+    # Whole, it is the agent's word on what it leaves, and an edit came after it. Behind a cut it may be said again.
+    assert ends_of(places, log, EARLY, None) == ([""], 1, False)
+    assert ends_of(places, log, EARLY, len(log)) == (["of_its_time"], 0, True)
+    # What ran and was not edited after stands; still nobody knows what else was said.
+    assert ends_of(places, log, RAN, len(log)) == ([""], 1, True)
+    # What nothing bears out stands as well, and is contradicted without the rest.
+    made_up = log.replace("pytest -q", "ruff check .")
+    assert ends_of(places, made_up, RAN, len(made_up)) == ([""], 1, False)
+
+
+def test_a_last_message_before_a_cut_is_not_the_last(places: Places) -> None:
+    put(places.output, "claude-stream/stream.jsonl")
+    stream = places.output.read_text()
+    told = {}
+    for kept in (None, len(stream)):
+        known = Places(places.home, places.output, places.workspace, kept)
+        found = gather([parse_source("auto")], known, NONE, [])
+        told[kept] = found.notes
+        assert [source.get("cut", False) for source in found.report["sources"]] == [kept is not None]
+    assert told[len(stream)][0] == f"of what the agent printed only the first {len(stream)} bytes were kept"
+    assert any("not read: only the first" in note for note in told[len(stream)])
+    assert not any("kept" in note for note in told[None])
+
+
+@pytest.mark.parametrize("bound", ["MAX_BYTES", "MAX_SAID"])
+def test_a_file_that_is_not_read_to_its_end_is_cut_too(
+    bound: str, places: Places, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log = "```console\n" + "$ pytest -q\n[exit 0]\n" * 3 + "```\n"
+    assert ends_of(places, log, RAN, None) == (["superseded", "superseded", ""], 1, False)
+    monkeypatch.setattr(f"troth.observer.transcripts.common.{bound}", 2)
+    assert ends_of(places, log, RAN, None)[2] is True
+
+
+def test_a_claims_file_that_is_not_read_to_its_end(places: Places, monkeypatch: pytest.MonkeyPatch) -> None:
+    line = '{"argv": ["pytest", "-q"], "exit": 0}\n'
+    places.output.write_text(line * 3)
+    monkeypatch.setattr("troth.observer.claims.MAX_BYTES", len(line))
+    monkeypatch.setattr("troth.observer.transcripts.neutral.MAX_BYTES", len(line))
+    found = gather([parse_source("claims:-")], places, NONE, RAN)
+    assert (len(found.claims.entries), len(found.lost)) == (1, 1)
+
+
+@pytest.mark.observer
+@needs_observer
+def test_a_run_whose_claims_were_cut_is_not_seen_whole(watch: Watch, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("troth.observer.launch.MAX_TRANSCRIPT", 5000)
+    said = "import subprocess; subprocess.run(['ls']); print('```console\\n$ ls\\n[exit 0]\\n```')"
+    whole = watch(said, transcripts=("plain:-",))
+    assert (len(whole.claims["claims"]), whole.complete) == (1, True)
+    padded = watch(f"{said}; print('\\n' * 6000); print('all 4985 tests pass')", transcripts=("plain:-",))
+    assert (len(padded.claims["claims"]), padded.complete) == (1, False)
+    assert padded.observed.coverage_faults == ("what was said in plain:- is not known to its end",)
+    # A claim that nothing bears out is contradicted all the same.
+    lied = watch(f"{said.replace('$ ls', '$ pytest')}; print('\\n' * 6000)", transcripts=("plain:-",))
+    assert (len(lied.claims["claims"]), lied.complete) == (1, True)

@@ -25,7 +25,8 @@ _LINE: Final = Limits(max_bytes=1 << 20, max_depth=8, refuse_overflow=True)
 class Claims:
     """Claims as the record holds them, how many lines made them, and the lines that were no claim (with a reason).
 
-    ``at`` has, for each entry, the line of the claim that it is; ``totals`` those that a line says.
+    ``at`` has, for each entry, the line of the claim that it is; ``totals`` those that a line says; ``cut`` tells that
+    the file goes on behind what was read.
     """
 
     entries: tuple[Mapping[str, Any], ...]
@@ -33,6 +34,7 @@ class Claims:
     refused: tuple[tuple[int, str], ...] = ()
     at: tuple[int, ...] = ()
     totals: Mapping[int, Totals] = field(default_factory=dict)
+    cut: bool = False
 
 
 def fault_of(value: Any) -> str | None:
@@ -59,7 +61,8 @@ def read_claims(data: bytes) -> Claims:
     refused: list[tuple[int, str]] = []
     totals: dict[int, Totals] = {}
     count = 0
-    if len(data) > MAX_BYTES:
+    cut = len(data) > MAX_BYTES
+    if cut:
         refused.append((0, f"only the first {MAX_BYTES} of {len(data)} bytes were read"))
         data = data[:MAX_BYTES]
     for number, line in enumerate(data.split(b"\n"), 1):
@@ -84,5 +87,5 @@ def read_claims(data: bytes) -> Claims:
     entries = tuple({"id": f"c{count}", **value} for count, (_, value) in enumerate(last.values(), 1))
     return Claims(
         entries=entries, lines=count, refused=tuple(refused), at=tuple(line for line, _ in last.values()),
-        totals=totals,
+        totals=totals, cut=cut,
     )  # fmt: skip

@@ -33,7 +33,7 @@ class Launched:
     """How an observed launch ended.
 
     ``container_argv`` is bubblewrap's whole argument vector; ``exit`` is what the tracer passed on; ``seconds`` is
-    monotonic.
+    monotonic; ``transcript_cut`` tells that of what the agent printed only the first whole lines were kept.
     """
 
     container_argv: tuple[str, ...]
@@ -81,16 +81,31 @@ class _Session:
         self.status = bytearray()
         self.kept = 0
         self.cut = False
-        self.transcript = os.open(transcript, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+        self.transcript = os.open(transcript, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
 
     def keep(self, block: bytes) -> None:
+        if self.cut:  # what is kept is a beginning, without a gap
+            return
         room = MAX_TRANSCRIPT - self.kept
+        self.cut = len(block) > room
         try:
-            _write_all(self.transcript, block[: max(0, room)])
+            _write_all(self.transcript, block[:room])
         except OSError:
             self.cut = True
         self.kept += len(block)
-        self.cut = self.cut or len(block) > room
+
+    def end_transcript(self) -> None:
+        """Close what was kept; if it was cut, behind its last whole line: half a line can say something else."""
+        if self.cut:
+            end = os.lseek(self.transcript, 0, os.SEEK_END)
+            while end > 0:
+                start = max(0, end - _BLOCK)
+                at = os.pread(self.transcript, end - start, start).rfind(b"\n")
+                end = start + at + 1 if at >= 0 else start
+                if at >= 0:
+                    break
+            os.ftruncate(self.transcript, end)
+        os.close(self.transcript)
 
     def end_sandbox(self) -> None:
         """Kill the first process of the sandbox's pid namespace; the kernel ends all others, the tracer sees it."""
@@ -225,7 +240,7 @@ def launch(
         if feeder is not None:
             feeder.kill()
             feeder.wait()
-        os.close(session.transcript)
+        session.end_transcript()
         for descriptor in (status_read, *sources):
             os.close(descriptor)
     return Launched(

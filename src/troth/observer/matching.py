@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import islice
 from typing import Any, Final
@@ -373,12 +373,14 @@ class _Matching:
         return Matched(source, said, named.raw, argv, named.exit, None, left_out=left_out)
 
 
-def match(sources: Sequence[Sequence[Said]], events: Iterable[Record]) -> list[Matched]:
+def match(sources: Sequence[Sequence[Said]], events: Iterable[Record], cut: Collection[int] = ()) -> list[Matched]:
     """Match everything that was said with what was observed, in the order in which it was said.
 
     Args:
         sources: what each transcript says, in order.
         events: those of an observation record (done records §4.3).
+        cut: the numbers of transcripts of which only a beginning was read. What may have been said again behind it is
+            held to the end of the run by nobody.
 
     Returns:
         one entry for each program named, with the ids of the claims record where it stands there.
@@ -389,10 +391,10 @@ def match(sources: Sequence[Sequence[Said]], events: Iterable[Record]) -> list[M
     if all(said.time for _, said in order):
         order.sort(key=lambda item: item[1].time)
     matches = [result for number, said in order for result in matching.of(number, said)]
-    return _numbered(_within(_held(matches, seen)))
+    return _numbered(_within(_held(matches, seen, cut)))
 
 
-def _held(matches: list[Matched], seen: Seen) -> list[Matched]:
+def _held(matches: list[Matched], seen: Seen, cut: Collection[int]) -> list[Matched]:
     """Leave out the calls that ran as they were said and are no word on what the agent left."""
     open_to = [entry for entry in matches if entry.left_out is None]
     claims = [_entry(str(number), entry) for number, entry in enumerate(open_to)]
@@ -404,9 +406,10 @@ def _held(matches: list[Matched], seen: Seen) -> list[Matched]:
     for entry in reversed(matches):
         kind = check_kind(entry.argv) or inside.get(id(entry))
         outcome = outcomes.get(id(entry))
-        if entry.said.call and outcome in ("stale", "mismatch", "unseen") and _borne_out(entry, seen):
+        past = outcome in ("stale", "mismatch", "unseen") and _borne_out(entry, seen)
+        if past and (entry.said.call or entry.source in cut):
             passed = entry.said.exit in (0, None)
-            if kind is None or not passed or kind in kinds:
+            if kind is None or not passed or kind in kinds or entry.source in cut:
                 entry = replace(entry, left_out="of_its_time")  # noqa: PLW2901 - the entry, left out
         if kind is not None and entry.left_out in (None, "of_its_time"):
             kinds.add(kind)

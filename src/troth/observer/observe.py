@@ -310,7 +310,12 @@ def _observed(
     source = claims_inside if request.claims_file is None else request.claims_file
     gathered = gather(
         [parse_source(word) for word in request.transcripts],
-        Places(home=request.private / "home", output=transcript, workspace=workspace),
+        Places(
+            home=request.private / "home",
+            output=transcript,
+            workspace=workspace,
+            output_kept=transcript.stat().st_size if launched.transcript_cut else None,
+        ),
         _claims_of(source),
         [event.as_json() for event in report.events],
         report.printed,
@@ -325,7 +330,8 @@ def _observed(
     search.look("claims.json", [(entry["id"], entry["argv"]) for entry in gathered.claims.entries])
     search.look(REPORT, gathered.texts)
     agent_argv, container_argv = tuple(request.argv), launched.container_argv
-    faults = rec.coverage_faults(report, join, after, seen)
+    # The claims record has no member for what it lacks; the check of claims rests on the observation's coverage too.
+    faults = (*rec.coverage_faults(report, join, after, seen), *gathered.lost)
     if search.sentence is not None:
         if request.redact:
             report = cut_report(report, search)

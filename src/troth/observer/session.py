@@ -82,7 +82,7 @@ def belied(transcript: Transcript, last: str = "", calls: int = 0) -> tuple[str,
 def _whole(transcript: Transcript) -> bool:
     """Tell whether a record names everything that was run."""
     taken = {why for why, _ in transcript.none} <= {"denied, or not started"}
-    return taken and not transcript.unread and not transcript.beside
+    return taken and not transcript.unread and not transcript.beside and not transcript.cut
 
 
 def _runs(said: Sequence[Said]) -> list[Named] | None:

@@ -28,6 +28,7 @@ from troth.observer.matching import Matched, Record, entries_of, match
 from troth.observer.totals import Printed
 from troth.observer.transcripts import FORMATS, Transcript, detect, read_transcript
 from troth.observer.transcripts.neutral import as_transcript
+from troth.receipts.checks import CONTRADICTING, judge_claims
 
 AUTO: Final = "auto"
 OUTPUT: Final = "-"
@@ -90,11 +91,14 @@ class Gathered:
         claims: what the record holds, and the lines that were no claim.
         report: every source, and every run that was said with what became of it.
         notes: sentences for a person.
+        lost: why the record may lack something that was said, in sentences; none where what it holds contradicts by
+            itself. Without all that was said nobody can say that all of it ran.
     """
 
     claims: Claims
     report: dict[str, Any]
     notes: tuple[str, ...] = ()
+    lost: tuple[str, ...] = ()
 
     @property
     def differing(self) -> tuple[str, ...]:
@@ -110,11 +114,15 @@ class Gathered:
 
 @dataclass(frozen=True, slots=True)
 class Places:
-    """Where sources of a run lie: the agent's private home, its output, the workspace."""
+    """Where sources of a run lie: the agent's private home, its output, the workspace.
+
+    ``output_kept`` is how many bytes of the output were kept, where there were more; else ``None``.
+    """
 
     home: Path
     output: Path
     workspace: Path
+    output_kept: int | None = None
 
 
 @dataclass(slots=True)
@@ -128,17 +136,20 @@ class _Reading:
         try:
             with ExitStack() as stack:
                 stream = stack.enter_context(self.opened(source.path))
-                self.take(source.name, stream, source.format)
+                self.take(source.name, stream, source.format, printed=source.path == OUTPUT)
         except OSError as fault:
             why = fault.strerror or type(fault).__name__
             self.notes.append(f"the transcript {printable(source.name, 200)} cannot be read: {why}")
 
-    def take(self, name: str, stream: BinaryIO, form: str) -> None:
+    def take(self, name: str, stream: BinaryIO, form: str, *, printed: bool = False) -> None:
         if form == AUTO:
             head = stream.read(1 << 20)
             stream.seek(0)
             form = detect(head)
-        self.found.append((name, read_transcript(stream, form)))
+        transcript = read_transcript(stream, form)
+        if printed and self.places.output_kept is not None:
+            transcript = transcript.ending_early(f"only the first {self.places.output_kept} bytes were kept")
+        self.found.append((name, transcript))
 
     def opened(self, path: str) -> BinaryIO:
         if path == OUTPUT:
@@ -167,7 +178,7 @@ class _Reading:
             form = detect(stream.read(1 << 20))
             stream.seek(0)
             if form in _PRINTED and _PRINTED[form] not in {found.format for _, found in self.found}:
-                self.take(f"{form}:{OUTPUT}", stream, form)
+                self.take(f"{form}:{OUTPUT}", stream, form, printed=True)
         if len(self.found) == before:
             self.notes.append("no transcript was found where the known tools write them")
 
@@ -240,6 +251,8 @@ def gather(
         printed: what programs were seen to print of totals, by the ids of their events.
     """
     reading = _Reading(places)
+    if places.output_kept is not None:
+        reading.notes.append(f"of what the agent printed only the first {places.output_kept} bytes were kept")
     for source in dict.fromkeys(sources):
         if source.path:
             reading.read(source)
@@ -268,7 +281,8 @@ def told(
         notes: sentences that come first.
     """
     totals = compare([transcript for _, transcript in found], events, printed)
-    matches = match([transcript.said for _, transcript in found], events)
+    cut = frozenset(at for at, (_, transcript) in enumerate(found) if transcript.cut)
+    matches = match([transcript.said for _, transcript in found], events, cut)
     listed = matches[:MAX_REPORTED]
     counts = {
         "said": sum(len(transcript.said) for _, transcript in found),
@@ -291,7 +305,19 @@ def told(
     }
     claims = Claims(entries=entries_of(matches), lines=lines, refused=refused)
     sentences = [*notes, *(line for name, transcript in found for line in _about(name, transcript))]
-    return Gathered(claims, report, tuple(sentences + _matching_told(matches)))
+    return Gathered(claims, report, tuple(sentences + _matching_told(matches)), _lost(found, matches, claims, events))
+
+
+def _lost(
+    found: Sequence[tuple[str, Transcript]], matches: Sequence[Matched], claims: Claims, events: Sequence[Record]
+) -> tuple[str, ...]:
+    lost = [f"what was said in {printable(name, 200)} is not known to its end" for name, one in found if one.cut]
+    if any(entry.left_out == "beyond" for entry in matches):
+        lost.append("more was said than a record can hold")
+    if not lost:
+        return ()
+    judged = judge_claims({"claims": claims.entries}, {"events": events})
+    return () if any(one.outcome in CONTRADICTING for one in judged) else tuple(lost)
 
 
 def _about(name: str, transcript: Transcript) -> list[str]:

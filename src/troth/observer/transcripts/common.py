@@ -6,7 +6,7 @@ A reader never raises over content: a line that it cannot read is listed and cla
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, BinaryIO, Final
 
 from troth.core.strictjson import JsonFault, Limits, loads
@@ -77,6 +77,8 @@ class Transcript:
             none.
         beside: what else may have run programs, that the transcript names and does not tell: other tools, an earlier
             part that was left away.
+        cut: the transcript goes on behind what was read. What is said there is not known, so nothing that was read is
+            the agent's last word.
     """
 
     format: str
@@ -89,6 +91,7 @@ class Transcript:
     lines: int
     last: str = ""
     beside: frozenset[str] = frozenset()
+    cut: bool = False
 
     @property
     def version_known(self) -> bool:
@@ -106,7 +109,12 @@ class Transcript:
             "runs_said": len(self.said),
             "no_claim": dict(self.none),
             "unread": [list(item) for item in self.unread],
+            **({"cut": True} if self.cut else {}),
         }
+
+    def ending_early(self, why: str) -> Transcript:
+        """Return what was read of a file that is known to be a beginning only."""
+        return replace(self, unread=((0, why), *self.unread), last="", cut=True)
 
 
 @dataclass(slots=True)
@@ -121,6 +129,7 @@ class Finding:
     said: list[Said] = field(default_factory=list)
     last: str = ""
     beside: set[str] = field(default_factory=set)
+    cut: bool = False
     _none: dict[str, int] = field(default_factory=dict)
     _unread: list[tuple[int, str]] = field(default_factory=list)
     _more: int = 0
@@ -130,6 +139,7 @@ class Finding:
         words = (said.text,) if said.text is not None else (said.argv or ())
         if len(self.said) >= MAX_SAID:
             self.no_claim(f"beyond the first {MAX_SAID} runs")
+            self.cut = True
         elif not any(word.strip() for word in words):
             self.no_claim("no command")
         elif sum(map(len, words)) > MAX_TEXT:
@@ -158,7 +168,7 @@ class Finding:
         return Transcript(
             format=self.format, tool=self.tool, version=self.version, tried=self.tried, said=tuple(self.said),
             none=tuple(self._none.items()), unread=tuple(self._unread), lines=self.lines,
-            last=self.last, beside=frozenset(self.beside),
+            last="" if self.cut else self.last, beside=frozenset(self.beside), cut=self.cut,
         )  # fmt: skip
 
 
@@ -180,6 +190,7 @@ def lines_of(stream: BinaryIO, found: Finding) -> Iterator[tuple[int, bytes]]:
         total += len(block)
         if total > MAX_BYTES:
             found.unread(0, f"only the first {MAX_BYTES} bytes were read")
+            found.cut = True
             return
         if not block:
             break

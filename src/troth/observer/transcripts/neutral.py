@@ -20,5 +20,6 @@ def as_transcript(claims: Claims) -> Transcript:
         for line, entry in zip(claims.at, claims.entries, strict=True)
     )
     return Transcript(
-        format="claims", tool="", version="", tried=(), said=said, none=(), unread=claims.refused, lines=claims.lines
-    )
+        format="claims", tool="", version="", tried=(), said=said, none=(), unread=claims.refused, lines=claims.lines,
+        cut=claims.cut,
+    )  # fmt: skip
