@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import py_compile
 import shutil
 import subprocess
 import sys
@@ -13,7 +14,7 @@ import pytest
 
 from observer.grading import APP, BROKEN, CASE, PYTEST, TESTS, UNITTEST, Ground, ground, output, results, why
 from support.observing import needs_observer
-from troth.core.digests import EMPTY
+from troth.core.digests import EMPTY, sha256_hex
 from troth.core.errors import Refused
 from troth.observer.protected import Entry
 
@@ -333,6 +334,32 @@ def test_stale_bytecode_does_not_decide(ground: Ground) -> None:
     assert list((ground.final / "__pycache__").glob("tool.*.pyc"))
     assert subprocess.run([sys.executable, "suite.py"], cwd=ground.final, env=clean, check=False).returncode == 0
     assert results(ground.grade()) == {"c0": 1, "c1": 1, "c2": 1}
+
+
+def test_bytecode_without_a_source_counts_as_it_was_sealed(ground: Ground, tmp_path: Path) -> None:
+    """A module may be delivered so; one that came since then would be imported before anybody could read it."""
+
+    def compiled(name: str, text: str) -> None:
+        (tmp_path / "module.py").write_text(text)
+        (ground.final / name).unlink(missing_ok=True)
+        py_compile.compile(str(tmp_path / "module.py"), cfile=str(ground.final / name), doraise=True)
+
+    compiled("vendored.pyc", "WORD = 'as sealed'\n")
+    ground.write("suite.py", "import vendored, sys; sys.exit(vendored.WORD != 'as sealed')\n")
+    (ground.final / "late.py").write_text("WORD = 1\n")
+    ground.seal(("python3", "suite.py"), ("python3", "-c", "import late"), ("python3", "-I", "suite.py"))
+    seal = {"bytecode": {"vendored.pyc": sha256_hex((ground.final / "vendored.pyc").read_bytes())}}
+    made = ground.grade(seal=seal)
+    assert results(made) == {"c0": 0, "c1": 0, "c2": 1}  # with -I Python does not look beside the script
+    assert made.report["bytecode_dropped"] == []
+    # The source of one is gone, another was exchanged, a third is a link.
+    (ground.final / "late.py").unlink()
+    compiled("late.pyc", "WORD = 1\n")
+    compiled("vendored.pyc", "WORD = 'as sealed' or 1\n")
+    (ground.final / "linked.pyc").symlink_to("late.pyc")
+    made = ground.grade(seal=seal)
+    assert results(made) == {"c0": 1, "c1": 1, "c2": 1}
+    assert made.report["bytecode_dropped"] == ["late.pyc", "linked.pyc", "vendored.pyc"]
 
 
 # --- a report in another's place ---

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import shutil
@@ -153,8 +154,15 @@ class TestSealing:
         (work / "tests" / "golden").mkdir()
         (work / "tests" / "golden" / "value").write_text("2")
         head = HEAD.replace('path = "tests"', 'path = "tests"\nexclude = ["golden", "output"]', 1)
+        for path in ("vendored.pyc", "tests/kept.pyc", "tests/golden/kept.pyc", "tests/__pycache__/kept.pyc"):
+            (work / path).parent.mkdir(exist_ok=True)
+            (work / path).write_text(path)
         made = make(work, head + UNITTEST, mutants=0)
         assert made.seal["excludes_empty"]["tests"] == ["__pycache__", "output"]
+        # Bytecode in the place of a source is known, where nothing protects it.
+        assert made.seal["bytecode"] == {
+            path: hashlib.sha256(path.encode()).hexdigest() for path in ("vendored.pyc", "tests/golden/kept.pyc")
+        }
 
     def test_what_the_commands_write_and_take_away_again_is_learnt(self, work: Path) -> None:
         (work / "tests" / "kept").write_text("x")

@@ -21,7 +21,15 @@ from troth.observer.contract_source import parse_source
 from troth.observer.detecting import detect
 from troth.observer.project import look
 from troth.observer.proposal import render, with_tools
-from troth.observer.tools import bases_of, named_folders, read_tools, require_tools, tools_of, with_bases
+from troth.observer.tools import (
+    bases_of,
+    bytecode_folders,
+    named_folders,
+    read_tools,
+    require_tools,
+    tools_of,
+    with_bases,
+)
 
 CONTRACT = """
 contract_id = "c"
@@ -154,7 +162,10 @@ def test_a_change_is_told_and_bytecode_is_none(place: Path) -> None:
     (place / "env" / "lib" / "__pycache__" / "x.pyc").write_bytes(b"x")
     assert require_tools(sealed) == (place / "env",)
     judge = place / "env" / "bin" / "judge"
+    assert bytecode_folders([place / "env", place / "work"]) == (place / "env" / "lib" / "__pycache__",)
+    linked = place / "env" / "__pycache__"  # a link is no folder of bytecode, whatever it is called
     for change, back in (
+        (lambda: linked.symlink_to("bin"), linked.unlink),
         (lambda: judge.write_text("#!/bin/sh\n"), lambda: judge.write_text(JUDGE)),
         (lambda: (place / "env" / "more").symlink_to("bin"), (place / "env" / "more").unlink),
         (lambda: (place / "env").rename(place / "away"), lambda: (place / "away").rename(place / "env")),
@@ -260,7 +271,7 @@ def test_a_runner_beside_the_workspace_seals_runs_and_grades(place: Path) -> Non
         assert (answer.exit, answer.json["error"]["code"]) == (2, "E_TOOLS_CHANGED"), command
 
 
-IMPORTING = f"""#!{sys.executable}
+IMPORTING = f"""#!{sys.executable} WAY
 import os, sys
 sys.path.insert(0, os.path.join(os.path.dirname(__file__), "..", "lib"))
 import rule
@@ -271,9 +282,13 @@ RULE = "def broken(): return open('source.txt').read() != open('tests/answer').r
 
 @needs_observer
 @pytest.mark.observer
-def test_bytecode_that_lies_with_the_tools_judges_nothing(place: Path) -> None:
-    """It is in no digest, and of its kind that is never checked the interpreter runs whatever is in it."""
-    (place / "env" / "bin" / "judge").write_text(IMPORTING)
+@pytest.mark.parametrize("way", ["-B", "-E", "-I"])
+def test_bytecode_that_lies_with_the_tools_judges_nothing(way: str, place: Path) -> None:
+    """It is in no digest, and of its kind that is never checked the interpreter runs whatever is in it.
+
+    A Python that is told to ignore its environment (-E, -I) takes no other place for bytecode from it.
+    """
+    (place / "env" / "bin" / "judge").write_text(IMPORTING.replace("WAY", way))
     (place / "env" / "lib").mkdir()
     rule = place / "env" / "lib" / "rule.py"
     rule.write_text(RULE)

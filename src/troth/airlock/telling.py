@@ -131,6 +131,9 @@ def about_grade(report: Mapping[str, Any]) -> list[str]:
         lines.append(f"put back before grading: {_names(report['put_back'])}")
     if report.get("plugin_lists_put_back"):
         lines.append(f"a package's list of plugins, put back before grading: {_names(report['plugin_lists_put_back'])}")
+    if report.get("bytecode_dropped"):
+        dropped = _names(report["bytecode_dropped"])
+        lines.append(f"bytecode in the place of a source, not sealed and left out of grading: {dropped}")
     if report.get("hides_a_standard_module"):
         hidden = _names(report["hides_a_standard_module"])
         lines.append(f"stands in the way of a module of Python's own: {hidden}")

@@ -32,7 +32,7 @@ from troth.observer.runners import (
     report_arguments,
 )
 from troth.observer.sandbox import SandboxSpec, base_environment, toolchain
-from troth.observer.tools import search_path
+from troth.observer.tools import bytecode_folders, search_path
 
 _HOOK_FOLDER: Final = Path(__file__).parent / "reporting"
 _INSIDE_TMP: Final = "/tmp"  # noqa: S108 - the sandbox's own private folder
@@ -95,7 +95,8 @@ class CommandRun:
 
 
 BYTECODE_ANEW: Final = {"PYTHONPYCACHEPREFIX": "/tmp/.cache/bytecode"}  # noqa: S108 - the sandbox's own private folder
-"""No digest of tools holds their bytecode, so none of it is run: each run compiles what it imports into its own."""
+"""Each run compiles what it imports into its own folder. No digest of tools holds their bytecode, which is not shown
+either, since a Python that is told to ignore its environment looks for it in its usual place."""
 
 
 def nothing(_path: str) -> bool:
@@ -117,6 +118,10 @@ class Bench:
     source_environment: Mapping[str, str] | None = None
     trusted: Callable[[str], bool] | None = None
     tools: tuple[Path, ...] = ()
+    emptied: tuple[Path, ...] = field(init=False, default=())
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "emptied", bytecode_folders(self.tools))
 
     @property
     def read_only(self) -> tuple[Path, ...]:
@@ -229,6 +234,7 @@ def run_command(
             private=private,
             environment=bench.environment(argv, f"{_INSIDE_TMP}/{name}", caches=caches, stop_early=stop_early),
             read_only=bench.read_only,
+            emptied=bench.emptied,
             shown=((_HOOK_FOLDER, HOOK),) if runner == "unittest" else (),
         )
         limits = bench.limits

@@ -1,18 +1,20 @@
 """Copies of a workspace on which commands are run, and putting back what a contract protects.
 
 A copy never holds caches that decide what code is run: stale bytecode has the time and size of a source that is no
-more, and a planted one has whatever it likes.
+more, and a planted one has whatever it likes. Bytecode that stands where a source would (``unittest.pyc``) is imported
+like one; the copy that is graded holds what was there when the contract was sealed, and no other.
 """
 
 from __future__ import annotations
 
+import hashlib
 import os
 import shutil
 import stat
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
-from typing import Final
+from typing import Any, Final
 
 from troth.observer.folders import fits, remove_tree, walk
 from troth.observer.protected import Entry
@@ -21,10 +23,52 @@ from troth.observer.tree import OUTSIDE, Snapshot, copy_tree
 CACHES: Final = frozenset({"__pycache__", ".pytest_cache"})
 """Segments that no copy holds."""
 
+BYTECODE_END: Final = ".pyc"
+"""How the name of a file ends that Python imports as bytecode, wherever it stands."""
+
 
 def is_cache(path: str) -> bool:
     """Tell whether a segment of the path is a cache's name."""
     return not CACHES.isdisjoint(path.split("/"))
+
+
+def is_bytecode(path: str) -> bool:
+    """Tell whether a path is that of bytecode which is imported without a source: beside it, or in its place."""
+    return path.endswith(BYTECODE_END) and not is_cache(path)
+
+
+def _digest(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def unprotected_bytecode(tree: Snapshot, entries: Sequence[Entry]) -> list[str]:
+    """Return what in a tree is named as bytecode in the place of a source, and protected by no entry."""
+    names = [name for name in (*tree.files, *tree.symlinks) if is_bytecode(name)]
+    return sorted(name for name in names if not any(entry.protects(name) for entry in entries))
+
+
+def drop_bytecode(copy: Path, paths: Iterable[str], sealed: Mapping[str, Any]) -> list[str]:
+    """Take bytecode out of a copy unless it is what was sealed, and return what was taken.
+
+    Args:
+        copy: the copy.
+        paths: where some may stand.
+        sealed: path -> SHA-256 of what stood there when the contract was sealed.
+    """
+    dropped = []
+    for path in paths:
+        target = copy / path
+        if (
+            _has_linked_parent(copy, path)
+            or not os.path.lexists(target)
+            or (not target.is_symlink() and target.is_dir())
+        ):
+            continue
+        if target.is_symlink() or _digest(target) != sealed.get(path):
+            target.unlink()
+            dropped.append(path)
+    return dropped
 
 
 def _folders(root: Path) -> Iterable[str]:

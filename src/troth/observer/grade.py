@@ -16,7 +16,7 @@ import os
 import shutil
 import sys
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
@@ -31,9 +31,11 @@ from troth.observer.copies import (
     change_times_above,
     copy_workspace,
     differing,
+    drop_bytecode,
     marks_of_protected,
     only_times_moved,
     put_back,
+    unprotected_bytecode,
 )
 from troth.observer.limits import described
 from troth.observer.protected import Entry, entries_of, require_start
@@ -96,7 +98,8 @@ class _Ground:
     """What every run starts from.
 
     ``times_set`` names protected files whose times the commands themselves set, ``emptied`` the excluded
-    segments beneath each protected folder where nothing stood at sealing.
+    segments beneath each protected folder where nothing stood at sealing, ``bytecode`` what may be bytecode in the
+    place of a source, and ``sealed_bytecode`` the digests of what was when the contract was sealed.
     """
 
     bench: Bench
@@ -106,6 +109,9 @@ class _Ground:
     entries: Sequence[Entry]
     times_set: frozenset[str]
     emptied: Mapping[str, frozenset[str]]
+    bytecode: Sequence[str]
+    sealed_bytecode: Mapping[str, Any]
+    dropped: set[str] = field(default_factory=set)
 
     def attempt(self, command: _Command) -> _Attempt:
         """Run a command on a fresh copy with the protected paths put back."""
@@ -115,6 +121,7 @@ class _Ground:
             reset(copy, self.start, self.entries, self.emptied)
             for name in _plugin_lists(self.tree):
                 put_back(copy, self.start, name)
+            self.dropped.update(drop_bytecode(copy, self.bytecode, self.sealed_bytecode))
             before = marks_of_protected(copy, self.entries)
             above = change_times_above(copy, before)
             watch = FileWatch(copy, sorted(self.times_set & before.keys()), above)
@@ -227,6 +234,11 @@ def _emptied(seal: Mapping[str, Any] | None) -> dict[str, frozenset[str]]:
         for path, names in (found.items() if isinstance(found, dict) else ())
         if isinstance(names, list)
     }
+
+
+def _sealed_bytecode(seal: Mapping[str, Any] | None) -> Mapping[str, Any]:
+    found = (seal or {}).get("bytecode")
+    return found if isinstance(found, dict) else {}
 
 
 def _interpreter(bench: Bench, argv: Sequence[str]) -> dict[str, str]:
@@ -349,7 +361,10 @@ def grade(
         trusted=lambda path: any(entry.covers(path) for entry in entries),
         tools=require_tools(tools),
     )
-    ground = _Ground(bench, final_tree, tree, sealed_start, entries, _times_set(seal), _emptied(seal))
+    ground = _Ground(
+        bench, final_tree, tree, sealed_start, entries, _times_set(seal), _emptied(seal),
+        sorted({*unprotected_bytecode(tree, entries), *unprotected_bytecode(start, entries)}), _sealed_bytecode(seal),
+    )  # fmt: skip
     results: list[dict[str, Any]] = []
     told: list[dict[str, Any]] = []
     firsts: list[CommandRun] = []
@@ -396,6 +411,7 @@ def grade(
             "commands": told,
             "tools": [tool.as_json() for tool in tools],
             **_told_of_tree(tree, start, entries),
+            "bytecode_dropped": sorted(ground.dropped),
             "limits_of_this_report": (
                 "Test counts come from the process that runs the workspace's code: they can take a result away and "
                 "never make one."

@@ -87,6 +87,7 @@ class SandboxSpec:
         network: share the host's network.
         claims: host file mounted writable at ``CLAIMS``.
         shown: further host folders and files with the paths at which they are mounted read-only.
+        emptied: folders within what is shown in whose place an empty one stands, to which may be written.
         links: symbolic links that are made inside, as (target, place).
     """
 
@@ -100,6 +101,7 @@ class SandboxSpec:
     network: bool = False
     claims: Path | None = None
     shown: tuple[tuple[Path, str], ...] = ()
+    emptied: tuple[Path, ...] = ()
     links: tuple[tuple[str, str], ...] = ()
     hidden: tuple[str, ...] = field(default=(".mentu",))
 
@@ -273,6 +275,8 @@ def bwrap_argv(spec: SandboxSpec, argv: Sequence[str], *, extra: Sequence[str] =
     arguments += ["--bind", str(private / "home"), HOME]
     for path in spec.read_only:
         arguments += ["--ro-bind", str(path), str(path)]
+    for path in spec.emptied:
+        arguments += ["--tmpfs", str(path)]
     for path in spec.writable:
         arguments += ["--bind", str(path), str(path)]
     arguments += ["--bind", str(spec.workspace), spec.inside]

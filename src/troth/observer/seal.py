@@ -25,6 +25,7 @@ from troth.observer.copies import (
     marks_of_protected,
     only_times_moved,
     put_back,
+    unprotected_bytecode,
 )
 from troth.observer.entries import forbidden_entries, named_entries, settled
 from troth.observer.learning import Written, empty_excludes, files_and_links, learn_excludes, not_freed, watched
@@ -276,6 +277,7 @@ def seal(
         "excludes_empty": {entry.path: empty for entry in entries if (empty := sorted(empty_excludes(entry, before)))},
         "sealed_absent": sorted(entry.path for entry in entries if entry.seals_absence),
         "times_set": tried.times_set,
+        "bytecode": {name: tree.files[name] for name in unprotected_bytecode(tree, entries) if name in tree.files},
         "tools": [tool.as_json() for tool in tools],
         "limits": source.limits.as_json(),
         "commands": [_command_json(base) for base in baselines],

@@ -18,7 +18,8 @@ from typing import Any, Final
 
 from troth.core.digests import sha256_hex, tree_digest
 from troth.core.errors import Place, Refused
-from troth.observer.copies import is_cache
+from troth.observer.copies import CACHES, is_cache
+from troth.observer.folders import walk
 from troth.observer.sandbox import toolchain
 from troth.observer.tree import Snapshot, snapshot
 
@@ -27,6 +28,9 @@ UNFIT: Final = "E_TOOLS_UNFIT"
 
 MAX_FILES: Final = 1_000_000
 """Files a tool folder may have: no record lists them, so only time bounds it."""
+
+MAX_BYTECODE_FOLDERS: Final = 3_500
+"""Folders of bytecode that can be hidden: each takes two of the 9,000 words that bubblewrap takes."""
 
 MARK: Final = "pyvenv.cfg"
 """The file that makes a folder a Python environment."""
@@ -158,14 +162,40 @@ def with_bases(
 
 
 def _digest(tree: Snapshot) -> str:
-    """Return the tree digest of files and links, without the bytecode that whoever uses the folder leaves in it."""
-    entries = {**tree.files, **{name: sha256_hex(text.encode()) for name, text in tree.symlinks.items()}}
-    return tree_digest({name: digest for name, digest in entries.items() if not is_cache(name)})
+    """Return the tree digest of files and links, without the bytecode that whoever uses the folder leaves in it.
+
+    A link in the place of a folder of bytecode is none: it stands in the digest.
+    """
+    files = {name: digest for name, digest in tree.files.items() if not is_cache(name)}
+    links = {
+        name: sha256_hex(text.encode()) for name, text in tree.symlinks.items() if not is_cache(name.rpartition("/")[0])
+    }
+    return tree_digest({**files, **links})
 
 
 def _read(path: Path) -> Tool:
     tree = snapshot(path, outside=frozenset(), max_files=MAX_FILES, max_bytes=None)
     return Tool(path, _digest(tree), sum(not is_cache(name) for name in tree.files))
+
+
+def bytecode_folders(paths: Iterable[Path]) -> tuple[Path, ...]:
+    """Return the folders of bytecode within tool folders, which no digest holds and no command is shown.
+
+    Raises:
+        Refused: ``E_TOOLS_UNFIT``: there are more than a sandbox can be told of.
+    """
+    found: list[Path] = []
+    for path in paths:
+        for folder, names, _ in walk(str(path)):
+            found += [Path(folder, name) for name in names if name in CACHES]
+            names[:] = [name for name in names if name not in CACHES]
+        if len(found) > MAX_BYTECODE_FOLDERS:
+            raise Refused(
+                UNFIT, f"the tools in {path} hold more than {MAX_BYTECODE_FOLDERS:,} folders of bytecode",
+                remedy="Remove them, they are only a cache: find DIR -name __pycache__ -prune -exec rm -r {} +",
+                place=Place(str(path)),
+            )  # fmt: skip
+    return tuple(found)
 
 
 def read_tools(paths: Iterable[Path]) -> tuple[Tool, ...]:
