@@ -17,11 +17,6 @@ BEYOND: Final = (
         protect=("test",),
         environment="",
         # Its tests need one package of those it lists for its developers.
-        prepare=(
-            ("npm", "pkg", "delete", "devDependencies"),
-            ("npm", "install", "--no-save", "--no-audit", "--no-fund", "--ignore-scripts", "--no-package-lock",
-             "tape@4.17.0"),
-        ),
         argv=("node", "--test", "test"),
         task="Hexadecimal numbers stay words.",
         edit=Edit(
@@ -41,13 +36,6 @@ BEYOND: Final = (
         protect=("test", "package.json", ".nycrc"),
         environment="",
         # Of what it lists for its developers, that which its tests and their coverage need.
-        prepare=(
-            ("npm", "pkg", "delete", "devDependencies"),
-            ("npm", "install", "--no-save", "--no-audit", "--no-fund", "--ignore-scripts", "--no-package-lock",
-             "nyc@10.3.2", "tape@5.8.1", "es-value-fixtures@1.4.2", "for-each@0.3.3", "has-override-mistake@1.0.1",
-             "has-property-descriptors@1.0.2", "has-symbols@1.0.3", "iconv-lite@0.5.2", "mock-property@1.0.3",
-             "object-inspect@1.13.2", "qs-iconv@1.0.4", "safer-buffer@2.1.2"),
-        ),
         argv=("npm", "run", "tests-only"),
         task="In the older format a space becomes another sign than +.",
         edit=Edit(

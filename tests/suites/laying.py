@@ -9,26 +9,32 @@ import shutil
 import subprocess
 import sys
 import tarfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import pytest
 
 from suites.suites import Suite
 
+PINS = Path(__file__).with_name("pins")
+"""What the rows need beside their archives, by hash: one lock of Python packages, one of node's for each row."""
+
 _SECONDS = 900
 
 
-def _command(words: Sequence[str | Path], folder: Path) -> subprocess.CompletedProcess[str]:
+def _command(
+    words: Sequence[str | Path], folder: Path, more: Mapping[str, str] | None = None
+) -> subprocess.CompletedProcess[str]:
     own = {name: value for name, value in os.environ.items() if name not in ("PYTHONPATH", "VIRTUAL_ENV")}
     return subprocess.run(
-        list(map(str, words)), cwd=folder, capture_output=True, text=True, check=False, timeout=_SECONDS, env=own
-    )
+        list(map(str, words)), cwd=folder, capture_output=True, text=True, check=False, timeout=_SECONDS,
+        env=own | (more or {}),
+    )  # fmt: skip
 
 
-def done(words: Sequence[str | Path], folder: Path) -> None:
-    """Run a command that has to work."""
-    ended = _command(words, folder)
+def done(words: Sequence[str | Path], folder: Path, more: Mapping[str, str] | None = None) -> None:
+    """Run a command that has to work, with ``more`` in its environment."""
+    ended = _command(words, folder, more)
     assert ended.returncode == 0, f"{words}: {ended.stdout[-2000:]}{ended.stderr[-2000:]}"
 
 
@@ -102,17 +108,41 @@ def _git(workspace: Path, *words: str) -> None:
     done(["git", "-c", "user.name=t", "-c", "user.email=t@invalid", "-c", "commit.gpgsign=false", *words], workspace)
 
 
+def _environment(suite: Suite, workspace: Path) -> None:
+    """Make the Python environment: pip takes all, and what builds need, from wheels whose hashes are pinned."""
+    environment = Path(os.path.normpath(workspace / suite.environment))
+    wheels = workspace.parent / "wheels"
+    done([sys.executable, "-m", "venv", environment], workspace)
+    pip = environment / "bin" / "pip"
+    done(
+        [pip, "download", "-q", "--no-deps", "--only-binary", ":all:", "--require-hashes", "-r", PINS / "python.txt",
+         "-d", wheels], workspace,
+    )  # fmt: skip
+    known = {"PIP_NO_INDEX": "1", "PIP_FIND_LINKS": str(wheels)}
+    if suite.needs:
+        done([pip, "install", "-q", *suite.needs], workspace, known)
+    if suite.installed:
+        done([pip, "install", "-q", "--no-deps", "-e", "."], workspace, known)
+
+
+def _modules(suite: Suite, workspace: Path) -> None:
+    """Install the pinned packages of node that a row needs; its own list of those for developers is not looked at."""
+    folder = workspace.parent / "modules"
+    shutil.copytree(PINS / suite.name, folder)
+    done(["npm", "ci", "--no-audit", "--no-fund", "--ignore-scripts"], folder)
+    (folder / "node_modules").rename(workspace / "node_modules")
+
+
 def lay_out(suite: Suite, archive: Path, workspace: Path) -> None:
     """Make the project: its files, its environment, and two commits, tagged ``published`` and ``spoilt``."""
     workspace.mkdir()
     unpack(archive, workspace)
-    environment = Path(os.path.normpath(workspace / suite.environment)) if suite.environment else None
-    if environment is not None:
-        done([sys.executable, "-m", "venv", environment], workspace)
-        if suite.needs:
-            done([environment / "bin" / "pip", "install", "-q", *suite.needs], workspace)
+    if suite.environment:
+        _environment(suite, workspace)
+    if suite.ecosystem == "npm":
+        _modules(suite, workspace)
     for words in suite.prepare:
-        done([environment / word[4:] if environment and word.startswith("env/") else word for word in words], workspace)
+        done(words, workspace)
     _git(workspace, "init", "-q")
     (workspace / ".git" / "info" / "exclude").write_text(".mentu\n.venv\nnode_modules\n")
     _git(workspace, "add", "-A", "-f", "--", ".", ":!.venv", ":!node_modules")

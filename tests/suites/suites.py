@@ -43,10 +43,10 @@ class Cheat:
 class Suite:
     """One published project.
 
-    ``sha256`` is that of the archive; ``needs`` are the pinned packages its tests need, installed into an environment
-    that stands where ``environment`` says, seen from the workspace; ``prepare`` are commands run in the workspace
-    afterwards, words beginning with ``env/`` standing for that environment. ``tests`` is how many tests its command
-    runs at least, where it says so.
+    ``sha256`` is that of the archive. A Python project has an environment that stands where ``environment`` says, seen
+    from the workspace, with the pinned packages that its tests need (``needs``) and, where it is ``installed``, with
+    itself, importable from where it stands. ``prepare`` are commands run in the workspace afterwards. ``tests`` is how
+    many tests its command runs at least, where it says so.
     """
 
     name: str
@@ -62,9 +62,6 @@ class Suite:
     protect: tuple[str, ...] = ("tests",)
     needs: tuple[str, ...] = ()
     environment: Literal["../env", ".venv", ""] = "../env"
+    installed: bool = False
     prepare: tuple[tuple[str, ...], ...] = ()
     mutants: int = 2
-
-
-INSTALLED: Final = (("env/bin/pip", "install", "-q", "--no-deps", "-e", "."),)
-"""The project itself, as its developers have it: importable from where it stands."""
