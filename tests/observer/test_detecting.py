@@ -72,7 +72,7 @@ RECOGNISED: dict[str, tuple[dict[str, str], dict[str, tuple[str, ...]]]] = {
         {"Cargo.toml": "[package]\n", "Cargo.lock": ""},
         {"cargo": ("cargo", "test", "--quiet", "--offline", "--locked")},
     ),
-    "go": ({"go.mod": "module a\n", "a_test.go": ""}, {"go": ("go", "test", "./...")}),
+    "go": ({"go.mod": "module a\n", "a_test.go": ""}, {"go": ("go", "test", "-json", "./...")}),
     "make": ({"Makefile": "all:\n\ntest: all\n\t./run\n"}, {"make": ("make", "test")}),
     "make check": ({"GNUmakefile": "check::\n\t./run\n"}, {"make": ("make", "check")}),
     "a variable is no rule": ({"Makefile": "test := 1\ncheck:=2\ntests ::= 3\ntest :::= 4\n"}, {}),
@@ -116,6 +116,16 @@ def test_what_decides_the_tests_is_protected(tmp_path: Path) -> None:
     )
     assert paths(detected, "absent") == ["src/sitecustomize.py", "src/usercustomize.py", "src/conftest.py"]
     assert any("Makefile has a rule for test" in line for line in detected.told)
+
+
+def test_what_a_compiler_would_take_up_is_kept_absent_or_as_it_is(tmp_path: Path) -> None:
+    bare = found(tmp_path / "a", {"go.mod": "module a\n", "Cargo.toml": "[package]\n"})
+    loaded = [".cargo", "build.rs", "go.work", "rust-toolchain", "rust-toolchain.toml", "vendor"]
+    assert sorted(paths(bare, "absent")) == loaded
+    files = ("go.mod", "Cargo.toml", ".cargo/config.toml", "vendor/modules.txt", "vendor/a/a_test.go")
+    full = found(tmp_path / "b", dict.fromkeys(files, ""))
+    assert sorted(paths(full)) == [".cargo", "Cargo.toml", "go.mod", "vendor"]
+    assert not {".cargo", "vendor"} & set(paths(full, "absent"))
 
 
 def test_a_project_of_its_own_below_is_named(tmp_path: Path) -> None:

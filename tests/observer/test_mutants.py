@@ -144,10 +144,11 @@ def test_spreading_takes_each_once_file_by_file(sites: dict[str, list[int]], fir
 def test_which_files_may_be_mutated() -> None:
     files = [
         "src/a.py", "src/test_a.py", "src/a_test.py", "tests/helper.py", "src/tests/x.py", "setup.py", "conftest.py",
-        "src/data.txt", ".venv/lib/x.py", "docs/conf.py", "acceptance/t.py",
+        "src/data.txt", ".venv/lib/x.py", "docs/conf.py", "acceptance/t.py", "a/_example/m.go", "a/testdata/m.go",
+        "a/_off.go", "a/_a.py",
     ]  # fmt: skip
     covered = lambda name: name.startswith("acceptance/")  # noqa: E731 - one line says it
-    assert mutable_files(files, protected=covered, inside=None) == ["src/a.py"]
+    assert mutable_files(files, protected=covered, inside=None) == ["a/_a.py", "src/a.py"]
     assert mutable_files(files, protected=covered, inside=("tests", "src/test_a.py", "acceptance")) == [
         "src/test_a.py",
         "tests/helper.py",

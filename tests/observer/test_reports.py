@@ -218,6 +218,19 @@ def test_the_events_of_libtest_are_read() -> None:
     assert count_tests(["cargo", "test"], None, LIBTEST) == UNKNOWN
 
 
+def test_the_last_lines_of_cargos_test_programs_are_added_up() -> None:
+    lines = [
+        b"running 3 tests", b"..i", b"test result: ok. 2 passed; 0 failed; 1 ignored; 0 measured; 0 filtered out; "
+        b"finished in 0.00s", b"", b"test result: FAILED. 1 passed; 2 failed; 0 ignored; 0 measured; 0 filtered out",
+    ]  # fmt: skip
+    found = count_tests(["cargo", "test", "-q"], None, b"\n".join(lines))
+    assert (found.source, found.passed, found.failed, found.skipped) == ("totals", 3, 2, 1)
+    assert count_tests(["cargo", "test", "-q"], None, b"\n".join(lines), whole=False) == UNKNOWN
+    assert count_tests(["make", "test"], None, b"\n".join(lines)) == UNKNOWN
+    assert count_tests(["cargo", "build"], None, b"\n".join(lines)) == UNKNOWN
+    assert count_tests(["cargo", "test"], None, b"error: no\nx test result: ok. 1 passed; 0 failed; ") == UNKNOWN
+
+
 @needs_cargo
 @pytest.mark.slow
 def test_what_the_installed_cargo_writes_is_read(tmp_path: Path) -> None:

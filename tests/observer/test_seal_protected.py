@@ -181,6 +181,16 @@ def test_without_a_path_pytest_meets_every_folder() -> None:
     assert "src/conftest.py" in names
 
 
+def test_the_settings_of_cargo_and_go_are_sealed_as_they_are() -> None:
+    files = {"rust-toolchain": A, "src/lib.rs": B}
+    names = names_to_seal([(["cargo", "test"], "cargo"), (["go", "test"], "go")], files, [])
+    entries = {entry.path: entry for entry in sealed_entries(names, files, ())}
+    assert entries["rust-toolchain"] == Entry("rust-toolchain", "file", A)
+    for name in (".cargo/config.toml", ".cargo/config", "rust-toolchain.toml", "go.work"):
+        assert entries[name] == Entry(name, "directory", EMPTY)
+    assert not any(name.startswith(".cargo") for name in names_to_seal([PYTEST], files, []))
+
+
 def test_a_unittest_contract_leaves_ordinary_settings_alone() -> None:
     files = {"setup.cfg": A, "pyproject.toml": B, "tests/test_a.py": A}
     names = names_to_seal([UNITTEST], files, [Entry("tests", "directory", EMPTY)])

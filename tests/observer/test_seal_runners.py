@@ -165,6 +165,9 @@ NOTHING = [
     ("node", 0, UNKNOWN, False, False),
     ("node", 1, NONE, False, False),
     ("cargo", 0, PASSED, False, False),
+    ("cargo", 0, Counts("totals"), False, True),
+    ("cargo", 101, Counts("totals"), False, False),
+    ("cargo", 0, UNKNOWN, False, False),
     ("other", 0, UNKNOWN, False, False),
     ("other", 5, UNKNOWN, False, False),
 ]

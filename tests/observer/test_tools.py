@@ -203,8 +203,8 @@ def test_where_a_program_stands_is_told_as_what_to_write(tmp_path: Path, monkeyp
     (tmp_path / "bin" / "judge").write_text(JUDGE)
     (tmp_path / "bin" / "judge").chmod(0o755)
     monkeypatch.setenv("PATH", f"{tmp_path}/bin")
-    assert f'tools = ["{tmp_path}"]' in tools.elsewhere("judge")
-    assert tools.elsewhere("no-such-judge") == tools.elsewhere("a\0b") == ""
+    assert f'tools = ["{tmp_path}"]' in tools.elsewhere("judge", tmp_path / "work")
+    assert tools.elsewhere("no-such-judge", tmp_path) == tools.elsewhere("a\0b", tmp_path) == ""
 
 
 def test_the_environment_in_use_is_proposed(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -123,7 +123,7 @@ def check_cmd(  # noqa: PLR0917 - click calls it by name
     for name, item in ran.items():
         say(f"{coloured('ran', 'green' if item['ended'] else 'red')}  {printable(name)}: {item['told']}")
     for name, program in absent.items():
-        why = f"the sandbox sees no {printable(program)!r}{printable(elsewhere(program))}"
+        why = f"the sandbox sees no {printable(program)!r}{printable(elsewhere(program, root))}"
         note(f"troth: command {printable(name)!r} would not start here: {why}")
     for proposed in left_open:
         note(f"troth: not protected: {printable(proposed.what, 200)} ({printable(proposed.why, 200)})")

@@ -173,7 +173,7 @@ def _written(proposal: Proposal, runs: bool, as_json: bool) -> int:
     data = proposal.rendered(learnt)
     source = parsed(data, str(proposal.file)) if proposal.detected.of("command") else None
     write_proposal(proposal, data)
-    lines = learnt.told(source) if learnt is not None and source is not None else []
+    lines = learnt.told(source, proposal.workspace) if learnt is not None and source is not None else []
     if as_json:
         answer = {"file": str(proposal.file), "contract_id": proposal.contract_id, "toml": data.decode()}
         emit_json({**answer, "learnt": lines, **detected_json(proposal.detected)})

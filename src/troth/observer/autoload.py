@@ -39,6 +39,13 @@ SHADOWS: Final[Mapping[Runner, tuple[str, ...]]] = {
     "other": (),
 }
 
+DIRECTS: Final[Mapping[Runner, tuple[str, ...]]] = {
+    # Which compiler is taken, and what stands in for the test programs; another module in place of one that is used.
+    "cargo": (".cargo/config.toml", ".cargo/config", "rust-toolchain", "rust-toolchain.toml"),
+    "go": ("go.work",),
+}
+"""Settings that a runner reads at the workspace's root and that decide what it runs."""
+
 BYTECODE: Final = "__pycache__"
 
 PLUGIN_LISTS: Final = "entry_points.txt"
@@ -116,7 +123,7 @@ def names_to_seal(
     settings_matter = False
     for argv, runner in commands:
         settings_matter = settings_matter or runner != "unittest"
-        wanted.update(SHADOWS[runner])
+        wanted.update((*SHADOWS[runner], *DIRECTS.get(runner, ())))
         if runner != "pytest":
             continue
         places, named = test_places(argv, files, folders)

@@ -31,7 +31,8 @@ from troth.observer.runners import (
     recognise,
     report_arguments,
 )
-from troth.observer.sandbox import SandboxSpec, base_environment, toolchain
+from troth.observer.sandbox import HOME, SandboxSpec, base_environment, toolchain
+from troth.observer.toolchains import places
 from troth.observer.tools import bytecode_folders, search_path
 
 _HOOK_FOLDER: Final = Path(__file__).parent / "reporting"
@@ -236,6 +237,7 @@ def run_command(
             read_only=bench.read_only,
             emptied=bench.emptied,
             shown=((_HOOK_FOLDER, HOOK),) if runner == "unittest" else (),
+            links=places(bench.tools, HOME),
         )
         limits = bench.limits
         allowed = limits.seconds if seconds is None else min(seconds, limits.seconds)
@@ -249,7 +251,7 @@ def run_command(
         output_cut=done.output_cut,
         seconds=done.seconds,
         ended=done.ended,
-        tests=count_tests(argv, report, done.output),
+        tests=count_tests(argv, report, done.output, whole=not done.output_cut),
         written=done.written,
         output_sha256=done.output_sha256,
         left=done.left,

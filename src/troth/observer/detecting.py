@@ -8,7 +8,7 @@ from __future__ import annotations
 import configparser
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Final, Literal
 
 from troth.core.words import printable
@@ -191,10 +191,33 @@ def _find_npm(project: Project) -> Iterator[Proposed]:
     yield Proposed("command", program, why + (f"; {lock} is {program}'s" if lock else ""), (program, "test"))
 
 
+_VENDORED: Final = "vendor"
+_FETCHED_CRATES: Final = re.compile(r'^source = "(?:registry|sparse|git)\+', re.MULTILINE)
+_FETCHED_MODULES: Final = re.compile(r"^require\b", re.MULTILINE)
+
+
+def _held(project: Project, folder: str) -> bool:
+    """Tell whether a folder is there whose files are not listed, since others wrote them."""
+    path = project.root / folder
+    return path.is_dir() and not path.is_symlink()
+
+
+def fetches(project: Project) -> dict[str, str]:
+    """Return the programs that build with what they have fetched into a folder of the user's, and the sign of it."""
+    signs = {"cargo": ("Cargo.lock", _FETCHED_CRATES), "go": ("go.mod", _FETCHED_MODULES)}
+    return {
+        program: f"{name} names what {program} has fetched there"
+        for program, (name, sign) in signs.items()
+        if not _held(project, _VENDORED) and sign.search(project.text(name) or "")
+    }
+
+
 def _find_cargo(project: Project) -> Iterator[Proposed]:
     if "Cargo.toml" not in project.files:
         return
     locked = ("--locked",) if "Cargo.lock" in project.files else ()
+    if _held(project, _VENDORED):
+        yield Proposed("protect", _VENDORED, "is what the tests are built with")
     # The sandbox has no network: what cargo would fetch has to be vendored or fetched before.
     yield Proposed("command", "cargo", "Cargo.toml is a package's", ("cargo", "test", "--quiet", "--offline", *locked))
     project.told.append("tests within src/*.rs lie in files that the task changes, so no path protects them")
@@ -203,7 +226,12 @@ def _find_cargo(project: Project) -> Iterator[Proposed]:
 def _find_go(project: Project) -> Iterator[Proposed]:
     if "go.mod" not in project.files:
         return
-    yield Proposed("command", "go", "go.mod is a module's", ("go", "test", "./..."))
+    if _held(project, _VENDORED):
+        yield Proposed("protect", _VENDORED, "is what the tests are built with")
+    else:
+        yield Proposed("absent", _VENDORED, "go would build with what is in it")
+    # As events, each test is counted by its name; what is printed otherwise names packages only.
+    yield Proposed("command", "go", "go.mod is a module's", ("go", "test", "-json", "./..."))
     project.told.append("a new *_test.go beside the code is not protected, and a TestMain in it decides go's exit")
 
 
@@ -252,9 +280,9 @@ RUNNERS: Final[tuple[Runner, ...]] = (
         "cargo", _find_cargo,
         ("Cargo.toml", "Cargo.lock", "build.rs", "rust-toolchain", "rust-toolchain.toml", ".cargo",
          ".config/nextest.toml"),
-        ("build.rs", "rust-toolchain", "rust-toolchain.toml", ".cargo/config.toml", ".cargo/config"),
+        ("build.rs", "rust-toolchain", "rust-toolchain.toml", ".cargo"),
     ),
-    Runner("go", _find_go, ("go.mod", "go.sum", "go.work", "go.work.sum"), ("go.work", "vendor/modules.txt")),
+    Runner("go", _find_go, ("go.mod", "go.sum", "go.work", "go.work.sum"), ("go.work",)),
     Runner("make", _find_make, MAKEFILES, ()),
 )  # fmt: skip
 
@@ -266,10 +294,11 @@ INNER_MARKS: Final[Mapping[str, str]] = {
 
 @dataclass(frozen=True, slots=True)
 class Detected:
-    """Everything that was found: the proposals in order, and what a person should know."""
+    """Everything that was found: the proposals in order, what a person should know, and :func:`fetches`."""
 
     proposed: tuple[Proposed, ...]
     told: tuple[str, ...]
+    fetches: Mapping[str, str] = field(default_factory=dict)
 
     def of(self, kind: Kind) -> list[Proposed]:
         """Return the proposals of one kind."""
@@ -342,7 +371,7 @@ def detect(project: Project) -> Detected:
     told = list(project.told)
     if not commands:
         told.append(_nothing(project))
-    return Detected(tuple(kept), tuple(dict.fromkeys(told)))
+    return Detected(tuple(kept), tuple(dict.fromkeys(told)), fetches(project))
 
 
 def _nothing(project: Project) -> str:

@@ -167,9 +167,14 @@ def mutable_files(
             and not name.startswith("test_")
             and not name.endswith("_test.py")
             and not others.holds_tests(path)
+            and not (name.endswith(".go") and any(map(_passed_over_by_go, segments)))
         )
 
     return sorted(path for path in files if wanted(path))
+
+
+def _passed_over_by_go(segment: str) -> bool:
+    return segment.startswith(("_", ".")) or segment == "testdata"
 
 
 def _allowed(bench: Bench, base: Baseline) -> float:

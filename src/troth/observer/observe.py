@@ -26,6 +26,7 @@ from troth.observer.launch import Launched, launch
 from troth.observer.profiles import Granted
 from troth.observer.sandbox import (
     CLAIMS,
+    HOME,
     UID,
     SandboxSpec,
     base_environment,
@@ -37,6 +38,7 @@ from troth.observer.sandbox import (
 )
 from troth.observer.sources import REPORT, Gathered, Places, gather, parse_source
 from troth.observer.syscalls import strace_argv, strace_version, trace_expression
+from troth.observer.toolchains import places
 from troth.observer.tools import search_path
 from troth.observer.tree import Snapshot, copy_tree, links_outside, snapshot, tarball_digest
 from troth.observer.watching import TreeWatch, watching
@@ -195,7 +197,7 @@ def _spec(request: Request) -> SandboxSpec:
         writable=request.allow_write,
         network=request.network or request.granted.network,
         shown=request.granted.lent,
-        links=request.granted.links,
+        links=(*request.granted.links, *places(request.tools, HOME)),
         claims=request.private / "claims.jsonl" if own else None,
     )
 

@@ -17,6 +17,7 @@ from troth.observer.detecting import Detected, Proposed
 from troth.observer.entries import named_entries
 from troth.observer.learning import files_and_links, learn_excludes, watched
 from troth.observer.mutants import Progress
+from troth.observer.toolchains import fetched
 from troth.observer.tools import elsewhere, named_folders, prefix_of, with_bases
 from troth.observer.tree import snapshot
 
@@ -60,10 +61,10 @@ class Learnt:
     left: tuple[str, ...]
     touched: tuple[str, ...]
 
-    def told(self, source: ContractSource) -> list[str]:
+    def told(self, source: ContractSource, workspace: Path) -> list[str]:
         """Return what a person should know, a line for each command first."""
         lines = [
-            f"{command.id}: {how_it_ended(run)}{'' if run.started else elsewhere(command.argv[0])}"
+            f"{command.id}: {how_it_ended(run)}{'' if run.started else elsewhere(command.argv[0], workspace)}"
             for command, run in zip(source.acceptance, self.runs, strict=True)
         ]
         lines += [f"the run itself writes {', '.join(names)} below {path}" for path, names in self.excludes.items()]
@@ -119,13 +120,16 @@ def learn(source: ContractSource, workspace: Path, *, progress: Progress = lambd
 
 
 def with_tools(detected: Detected, workspace: Path) -> Detected:
-    """Return the proposals and the environments or prefixes in which this machine finds the commands' programs."""
+    """Return the proposals and where this machine has the commands' programs and what was fetched for them."""
     found: dict[str, Proposed] = {}
     for item in detected.of("command"):
         prefix = prefix_of(item.argv[0], workspace)
         if prefix is not None:
             why = f"{item.argv[0]!r} is found there, where no sandbox looks by itself"
             found.setdefault(str(prefix), Proposed("tools", str(prefix), why))
+    for program, why in detected.fetches.items():
+        for store in fetched(program, home=Path.home()):
+            found.setdefault(str(store), Proposed("tools", str(store), why))
     return replace(detected, proposed=(*detected.proposed, *found.values()))
 
 

@@ -192,6 +192,18 @@ def parse_libtest(output: bytes) -> Counts:
     return counted(cases) if suites else UNKNOWN
 
 
+_CARGO: Final = re.compile(
+    rb"^test result: (?:ok|FAILED)\. (\d{1,9}) passed; (\d{1,9}) failed; (\d{1,9}) ignored;", re.MULTILINE
+)
+
+
+def parse_cargo(output: bytes) -> Counts:
+    """Add up the lines with which each of cargo's test programs ends; without any it is ``unknown``."""
+    lines = [tuple(map(int, match.groups())) for match in _CARGO.finditer(output)]
+    passed, failed, ignored = map(sum, zip(*lines, strict=True)) if lines else (0, 0, 0)
+    return Counts("totals", passed=passed, failed=failed, skipped=ignored) if lines else UNKNOWN
+
+
 def _outcome(children: Mapping[str, str | None]) -> Outcome:
     if "error" in children:
         return "error"

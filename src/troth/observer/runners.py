@@ -14,6 +14,7 @@ from typing import Final, Literal
 from troth.observer.reports import (
     UNKNOWN,
     Counts,
+    parse_cargo,
     parse_go,
     parse_libtest,
     parse_list,
@@ -154,11 +155,12 @@ def _speaks_json(runner: Runner, argv: Sequence[str]) -> bool:
     return runner == "cargo" and ("--format=json" in argv or ("--format", "json") in pairwise(argv))
 
 
-def count_tests(argv: Sequence[str], report: bytes | None, output: bytes) -> Counts:
+def count_tests(argv: Sequence[str], report: bytes | None, output: bytes, *, whole: bool = True) -> Counts:
     """Return what is known of a run's tests from the best source its runner has.
 
     Where pytest's vector takes the report for itself, or an interpreter was told to read nothing from outside, the line
-    that is printed at the end has to do.
+    that is printed at the end has to do. Of cargo's test programs each prints its own line: nothing is added up unless
+    the output is ``whole``.
     """
     runner = recognise(argv)
     if runner == "pytest":
@@ -169,7 +171,7 @@ def count_tests(argv: Sequence[str], report: bytes | None, output: bytes) -> Cou
         return parse_report(report)
     if _speaks_json(runner, argv):
         return parse_go(output) if runner == "go" else parse_libtest(output)
-    return UNKNOWN
+    return parse_cargo(output) if runner == "cargo" and whole else UNKNOWN
 
 
 def belies_exit(code: int, tests: Counts) -> bool:
@@ -186,8 +188,8 @@ def executed_nothing(runner: Runner, code: int, tests: Counts, *, own_report: bo
     (``own_report``) is left unknown.
     """
     if runner not in ("pytest", "unittest"):
-        # These say nothing by an exit of their own; what counts is a report that is there and has no test.
-        return code == 0 and tests.source == "report" and not tests.executed
+        # These say nothing by an exit of their own; what counts is an account that is there and has no test.
+        return code == 0 and tests.source != "unknown" and not tests.executed
     if code not in (0, NO_TESTS_EXIT):
         return False
     if tests.source == "unknown":

@@ -69,6 +69,8 @@ CACHES: Final[Mapping[str, str]] = {
     "PIP_CACHE_DIR": "/tmp/.cache/pip",  # noqa: S108 - the sandbox's own private folder
     "UV_CACHE_DIR": "/tmp/.cache/uv",  # noqa: S108 - the sandbox's own private folder
     "GOCACHE": "/tmp/.cache/go",  # noqa: S108 - the sandbox's own private folder
+    # Cargo also runs, unbuilt, what lies in a target folder with the right times: an agent's would be graded.
+    "CARGO_TARGET_DIR": "/tmp/.cache/cargo",  # noqa: S108 - the sandbox's own private folder
 }
 
 

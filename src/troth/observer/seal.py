@@ -106,10 +106,10 @@ def _learning_run(bench: Bench, copy: WorkCopy, before: Mapping[str, str], comma
             if not run.started:
                 raise Refused(
                     "E_ACCEPTANCE_NOT_STARTED",
-                    f"acceptance command {command.id!r} could not be started: "
-                    + run.output.decode("utf-8", "backslashreplace").strip()[:300],
+                    f"acceptance command {command.id!r} could not be started"
+                    + (f": {said}" if (said := run.output.decode("utf-8", "backslashreplace").strip()[:300]) else ""),
                     remedy="Name a program that the sandbox sees: below /usr, in the workspace, in the contract's "
-                    f"tools or beside this Python{elsewhere(command.argv[0])}.",
+                    f"tools or beside this Python{elsewhere(command.argv[0], Path(bench.inside))}.",
                 )
     copy.restore()
     return told.written

@@ -21,6 +21,7 @@ from troth.core.errors import Place, Refused
 from troth.observer.copies import CACHES, is_cache
 from troth.observer.folders import walk
 from troth.observer.sandbox import toolchain
+from troth.observer.toolchains import RUSTUP, rust_toolchain
 from troth.observer.tree import Snapshot, snapshot
 
 CHANGED: Final = "E_TOOLS_CHANGED"
@@ -174,7 +175,9 @@ def _digest(tree: Snapshot) -> str:
 
 
 def _read(path: Path) -> Tool:
-    tree = snapshot(path, outside=frozenset(), max_files=MAX_FILES, max_bytes=None)
+    # Rust's documentation is most of a toolchain, and nothing that a command runs.
+    outside = frozenset({"share"} if (path / _RUST).is_dir() else ())
+    tree = snapshot(path, outside=outside, max_files=MAX_FILES, max_bytes=None)
     return Tool(path, _digest(tree), sum(not is_cache(name) for name in tree.files))
 
 
@@ -258,7 +261,8 @@ def require_tools(tools: Sequence[Tool], *, writable: Sequence[Path] = ()) -> tu
     return tuple(tool.path for tool in tools)
 
 
-_WHOLE: Final = (MARK, "conda-meta", "bin/node")
+_RUST: Final = "lib/rustlib"
+_WHOLE: Final = (MARK, "conda-meta", "bin/node", _RUST, "pkg/tool")
 """What tells that a folder is an environment or a prefix of its own, and not one where a user keeps this and that."""
 
 
@@ -273,6 +277,8 @@ def prefix_of(program: str, workspace: Path, *, home: Path | None = None) -> Pat
         return None
     own = home if home is not None else Path.home()
     place = Path(os.path.abspath(found))
+    if place.resolve().name == RUSTUP:
+        return rust_toolchain(workspace, home=own)
     for prefix in (place.parent.parent, place.resolve().parent.parent):
         if is_system(prefix) or any(prefix.is_relative_to(path) for path in (workspace, *toolchain())):
             return None
@@ -281,7 +287,7 @@ def prefix_of(program: str, workspace: Path, *, home: Path | None = None) -> Pat
     return None
 
 
-def elsewhere(program: str) -> str:
+def elsewhere(program: str, workspace: Path) -> str:
     """Return where this machine has a program that the sandbox does not show, as the end of a sentence; or nothing."""
     try:
         found = shutil.which(program)
@@ -290,7 +296,7 @@ def elsewhere(program: str) -> str:
     if found is None:
         return ""
     place = Path(os.path.abspath(found)).parent
-    prefix = place.parent if place.name == "bin" else place
+    prefix = prefix_of(program, workspace) or (place.parent if place.name == "bin" else place)
     return f"; it stands at {found}, which no sandbox shows until the contract has tools = [{json.dumps(str(prefix))}]"
 
 
