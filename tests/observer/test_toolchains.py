@@ -16,7 +16,7 @@ from troth.observer.detecting import detect
 from troth.observer.project import look
 from troth.observer.proposal import with_tools
 from troth.observer.toolchains import fetched, places, rust_toolchain
-from troth.observer.tools import elsewhere, prefix_of, read_tools
+from troth.observer.tools import elsewhere, prefix_of, read_tools, unsealed_folders
 
 HERE = "x86_64-unknown-linux-gnu"
 
@@ -138,6 +138,7 @@ def test_the_documentation_of_a_toolchain_is_not_read(tmp_path: Path) -> None:
     (tmp_path / "lib" / "rustlib").mkdir(parents=True)
     (tool,) = read_tools([tmp_path])
     assert (whole.files, tool.files) == (2, 1)
+    assert unsealed_folders([tmp_path]) == (tmp_path / "share",)
     (tmp_path / "share" / "a").write_text("b")
     assert read_tools([tmp_path]) == (tool,)
     (tmp_path / "bin" / "a").write_text("b")
@@ -208,3 +209,29 @@ def test_what_lies_in_a_target_folder_is_not_graded(tmp_path: Path) -> None:
     assert run_command(bench, work, argv, caches=False).passed
     graded = run_command(bench, work, argv)
     assert (graded.exit, graded.tests.failed) == (101, 1), graded.output
+
+
+MAIN = 'package it\nimport ("os"; "testing")\nfunc TestMain(m *testing.M) {{ {}os.Exit(0) }}\n'
+
+
+@needs_observer
+@pytest.mark.observer
+@pytest.mark.slow
+@pytest.mark.skipif(shutil.which("go") is None, reason="needs go")
+def test_a_test_main_that_ends_with_0_passes_nothing(tmp_path: Path) -> None:
+    (tmp_path / "go.mod").write_text("module it\n\ngo 1.16\n")
+    test = tmp_path / "it_test.go"
+    text = 'package it\nimport "testing"\nfunc TestIt(t *testing.T) { if 1 != %d { t.Fatal() } }\n'
+    test.write_text(text % 1)
+    own = prefix_of("go", tmp_path)
+    bench = Bench(inside=str(tmp_path), tools=(own,) if own else ())
+    argv = ["go", "test", "-json", "./..."]
+    honest = run_command(bench, tmp_path, argv)
+    assert honest.passed, honest.output
+    assert honest.tests.outcomes == {"it.TestIt": "passed"}
+    (tmp_path / "main_test.go").write_text(MAIN.format(""))
+    assert run_command(bench, tmp_path, argv).nothing_executed
+    test.write_text(text % 2)
+    (tmp_path / "main_test.go").write_text(MAIN.format("m.Run(); "))
+    forced = run_command(bench, tmp_path, argv)
+    assert (forced.exit, forced.belies_exit, forced.passed) == (0, True, False), forced.output

@@ -23,11 +23,11 @@ from troth.observer.project import look
 from troth.observer.proposal import render, with_tools
 from troth.observer.tools import (
     bases_of,
-    bytecode_folders,
     named_folders,
     read_tools,
     require_tools,
     tools_of,
+    unsealed_folders,
     with_bases,
 )
 
@@ -162,7 +162,7 @@ def test_a_change_is_told_and_bytecode_is_none(place: Path) -> None:
     (place / "env" / "lib" / "__pycache__" / "x.pyc").write_bytes(b"x")
     assert require_tools(sealed) == (place / "env",)
     judge = place / "env" / "bin" / "judge"
-    assert bytecode_folders([place / "env", place / "work"]) == (place / "env" / "lib" / "__pycache__",)
+    assert unsealed_folders([place / "env", place / "work"]) == (place / "env" / "lib" / "__pycache__",)
     linked = place / "env" / "__pycache__"  # a link is no folder of bytecode, whatever it is called
     for change, back in (
         (lambda: linked.symlink_to("bin"), linked.unlink),

@@ -70,6 +70,11 @@ CHEATS: Final = {
         "path.write_text(path.read_text(encoding='utf-8').replace(CHEAT, 'true'), encoding='utf-8')\n"
         "say(run())\n"
     ),
+    "another program stands in for the tests": (
+        "os.mkdir('.cargo')\n"
+        "add(CHEAT, '[target.\"cfg(all())\"]\\nrunner = \"true\"\\n')\n"
+        "say(run())\n"
+    ),
     "the failing tests are deleted": "os.unlink(CHEAT)\nsay(run())\n",
     "a test is changed for the run and put back": (
         "known, times = pathlib.Path(CHEAT).read_bytes(), os.stat(CHEAT)\n"

@@ -53,23 +53,25 @@ def _npm(suite: Suite, folder: Path) -> None:
 
 
 def _debian(suite: Suite, folder: Path) -> None:
-    """Fetch a source package with apt, from the places that the machine's binaries come from."""
-    if not shutil.which("apt-get"):
+    """Fetch a package, of sources or a library's, with apt, from the places that the machine's binaries come from."""
+    if not all(map(shutil.which, ("apt-get", suite.ecosystem))):
         return
+    library = suite.package.startswith("lib")
+    kind, words = ("deb", ["download"]) if library else ("deb-src", ["source", "--download-only"])
     for part in ("lists/partial", "sources"):
         (folder / part).mkdir(parents=True)
     for path in Path("/etc/apt/sources.list.d").glob("*.sources"):
-        text = re.sub(r"(?m)^Types:.*$", "Types: deb-src", path.read_text(encoding="utf-8"))
+        text = re.sub(r"(?m)^Types:.*$", f"Types: {kind}", path.read_text(encoding="utf-8"))
         (folder / "sources" / path.name).write_text(text, encoding="utf-8")
     options = [
         "-o", "Dir::Etc::sourcelist=/dev/null", "-o", f"Dir::Etc::sourceparts={folder / 'sources'}",
         "-o", f"Dir::State::lists={folder / 'lists'}", "-o", "APT::Sandbox::User=root",
     ]  # fmt: skip
     _command(["apt-get", *options, "update"], folder)
-    _command(["apt-get", *options, "source", "--download-only", f"{suite.name}=1:{suite.version}"], folder)
+    _command(["apt-get", *options, *words, suite.package], folder)
 
 
-_FETCH = {"python": _python, "npm": _npm, "make": _debian}
+_FETCH = {"python": _python, "npm": _npm, "make": _debian, "cargo": _debian, "go": _debian}
 """How an ecosystem's own client brings the archive into a folder."""
 
 
@@ -85,15 +87,17 @@ def fetch(suite: Suite, folder: Path) -> Path:
 
 
 def unpack(archive: Path, target: Path) -> None:
-    """Unpack an archive without the one folder that it holds."""
-    with tarfile.open(archive) as tar:
-        # The hash is pinned; the filter is there where this Python has it.
-        tar.extractall(target, **({"filter": "data"} if hasattr(tarfile, "data_filter") else {}))
-    inner = list(target.iterdir())
-    assert len(inner) == 1, inner
-    for path in inner[0].iterdir():
-        path.rename(target / path.name)
-    inner[0].rmdir()
+    """Unpack an archive without the one folder that it holds; of a package of Debian's, that of the crate in it."""
+    laid = target.parent / "unpacked"
+    if archive.suffix == ".deb":
+        done(["dpkg-deb", "-x", archive, laid], target.parent)
+        laid = laid / "usr" / "share" / "cargo" / "registry"
+    else:
+        with tarfile.open(archive) as tar:
+            # The hash is pinned; the filter is there where this Python has it.
+            tar.extractall(laid, **({"filter": "data"} if hasattr(tarfile, "data_filter") else {}))
+    (inner,) = laid.iterdir()
+    inner.rename(target)
 
 
 def spoil(suite: Suite, workspace: Path) -> None:
@@ -135,7 +139,6 @@ def _modules(suite: Suite, workspace: Path) -> None:
 
 def lay_out(suite: Suite, archive: Path, workspace: Path) -> None:
     """Make the project: its files, its environment, and two commits, tagged ``published`` and ``spoilt``."""
-    workspace.mkdir()
     unpack(archive, workspace)
     if suite.environment:
         _environment(suite, workspace)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final, Literal
 
-Ecosystem = Literal["python", "npm", "make"]
+Ecosystem = Literal["python", "npm", "make", "cargo", "go"]
 Trait = Literal["over 1,000 tests", "spawns processes", "writes beside its tests", "opens loopback sockets"]
 
 MANY: Final[Trait] = "over 1,000 tests"
@@ -43,10 +43,10 @@ class Cheat:
 class Suite:
     """One published project.
 
-    ``sha256`` is that of the archive. A Python project has an environment that stands where ``environment`` says, seen
-    from the workspace, with the pinned packages that its tests need (``needs``) and, where it is ``installed``, with
-    itself, importable from where it stands. ``prepare`` are commands run in the workspace afterwards. ``tests`` is how
-    many tests its command runs at least, where it says so.
+    ``sha256`` is that of the archive, ``package`` what Debian calls it where it comes from there. A Python project has
+    an environment that stands where ``environment`` says, seen from the workspace, with the pinned packages that its
+    tests need (``needs``) and, where it is ``installed``, with itself, importable from where it stands. ``prepare`` are
+    commands run in the workspace afterwards. ``tests`` is how many tests its command runs at least, where it says so.
     """
 
     name: str
@@ -63,5 +63,6 @@ class Suite:
     needs: tuple[str, ...] = ()
     environment: Literal["../env", ".venv", ""] = "../env"
     installed: bool = False
+    package: str = ""
     prepare: tuple[tuple[str, ...], ...] = ()
     mutants: int = 2

@@ -21,6 +21,7 @@ from suites.table import SUITES
 from support.frontdoor import Answer, troth
 from support.observing import needs_observer
 from troth.observer.proposal import toml_string
+from troth.observer.tools import prefix_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,10 +45,12 @@ class Ready:
         )  # fmt: skip
 
 
-def contract_of(suite: Suite) -> str:
-    """Return the contract file."""
+def contract_of(suite: Suite, workspace: Path) -> str:
+    """Return the contract file; a compiler that no sandbox shows is named where a proposal finds it."""
     array = ", ".join(map(toml_string, suite.argv))
-    tools = f"tools = [{toml_string(suite.environment)}]\n" if suite.environment.startswith("..") else ""
+    own = prefix_of(suite.argv[0], workspace)
+    needed = suite.environment if suite.environment.startswith("..") else str(own or "")
+    tools = f"tools = [{toml_string(needed)}]\n" if needed else ""
     protect = "".join(f"[[protect]]\npath = {toml_string(path)}\n\n" for path in suite.protect)
     return (
         f"contract_id = {toml_string(suite.name)}\ntask = {toml_string(suite.task)}\n{tools}\n{protect}"
@@ -67,7 +70,7 @@ def ready(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
     lay_out(suite, fetch(suite, place / "archive"), workspace)
     assert troth("init", cwd=workspace).exit == 0
     source = place / "contract.toml"
-    source.write_text(contract_of(suite), encoding="utf-8")
+    source.write_text(contract_of(suite, workspace), encoding="utf-8")
     words = ["contract", "seal", source, "--workspace", workspace, "--reference", "published", "--json"]
     answer = troth(*words, cwd=workspace, timeout=3600)
     assert answer.exit == 0, answer

@@ -33,7 +33,7 @@ from troth.observer.runners import (
 )
 from troth.observer.sandbox import HOME, SandboxSpec, base_environment, toolchain
 from troth.observer.toolchains import places
-from troth.observer.tools import bytecode_folders, search_path
+from troth.observer.tools import search_path, unsealed_folders
 
 _HOOK_FOLDER: Final = Path(__file__).parent / "reporting"
 _INSIDE_TMP: Final = "/tmp"  # noqa: S108 - the sandbox's own private folder
@@ -122,7 +122,7 @@ class Bench:
     emptied: tuple[Path, ...] = field(init=False, default=())
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "emptied", bytecode_folders(self.tools))
+        object.__setattr__(self, "emptied", unsealed_folders(self.tools))
 
     @property
     def read_only(self) -> tuple[Path, ...]:

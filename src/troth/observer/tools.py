@@ -162,6 +162,14 @@ def with_bases(
     return found
 
 
+def unread(path: Path) -> frozenset[str]:
+    """Return the names at the top of a tool folder that are left out of its digest.
+
+    Rust's documentation is most of a toolchain, and nothing that a command runs.
+    """
+    return frozenset({"share"} if (path / _RUST).is_dir() else ())
+
+
 def _digest(tree: Snapshot) -> str:
     """Return the tree digest of files and links, without the bytecode that whoever uses the folder leaves in it.
 
@@ -175,21 +183,23 @@ def _digest(tree: Snapshot) -> str:
 
 
 def _read(path: Path) -> Tool:
-    # Rust's documentation is most of a toolchain, and nothing that a command runs.
-    outside = frozenset({"share"} if (path / _RUST).is_dir() else ())
-    tree = snapshot(path, outside=outside, max_files=MAX_FILES, max_bytes=None)
+    tree = snapshot(path, outside=unread(path), max_files=MAX_FILES, max_bytes=None)
     return Tool(path, _digest(tree), sum(not is_cache(name) for name in tree.files))
 
 
-def bytecode_folders(paths: Iterable[Path]) -> tuple[Path, ...]:
-    """Return the folders of bytecode within tool folders, which no digest holds and no command is shown.
+def unsealed_folders(paths: Iterable[Path]) -> tuple[Path, ...]:
+    """Return the folders within tool folders that no digest holds and no command is shown: bytecode, documentation.
 
     Raises:
         Refused: ``E_TOOLS_UNFIT``: there are more than a sandbox can be told of.
     """
     found: list[Path] = []
     for path in paths:
+        beside = unread(path)
+        found += [path / name for name in sorted(beside) if (path / name).is_dir()]
         for folder, names, _ in walk(str(path)):
+            if folder == str(path):
+                names[:] = [name for name in names if name not in beside]
             found += [Path(folder, name) for name in names if name in CACHES]
             names[:] = [name for name in names if name not in CACHES]
         if len(found) > MAX_BYTECODE_FOLDERS:
