@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from support.ledgers import counting, ticking
 from troth.core.errors import TrothError
 from troth.ledger.operations import Candidate
-from troth.stores import jsonl, ledgerfile
+from troth.stores import ledgerfile, replayedfile
 from troth.stores.jsonl import JsonlStore
 from troth.stores.workspace import create_workspace
 
@@ -81,7 +81,7 @@ class Play:
 @given(st.lists(st.tuples(_STEPS, st.integers(0, 1)), max_size=14))
 def test_an_open_store_knows_what_a_fresh_reading_knows(steps: list[tuple[str, int]]) -> None:
     with tempfile.TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
-        for module in (jsonl, ledgerfile):
+        for module in (ledgerfile, replayedfile):
             patch.setattr(module, "RE_READ_SECONDS", 0)
         play = Play(Path(folder))
         for name, which in steps:

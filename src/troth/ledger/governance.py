@@ -46,6 +46,16 @@ class Ruling:
         """Return the half-life that the key gives to measured rows, ``None`` where it gives none."""
         return None if self.genesis is None else self.genesis.half_life_days
 
+    def in_force(self) -> Genesis | None:
+        """Return the key in force, ``None`` where there is none.
+
+        Raises:
+            TrothError: why the key is invalid.
+        """
+        if self.error is not None:
+            raise self.error
+        return self.genesis
+
     def warnings(self) -> list[Warning_]:
         """Return what a reader is warned of; an invalid key stops no reading (§11)."""
         if self.error is None:

@@ -25,10 +25,11 @@ from troth.core.digests import sha256_hex
 from troth.core.errors import Refused
 from troth.ledger.chain import Verification, Warning_
 from troth.ledger.confidence import Standing, Trust
-from troth.ledger.replay import Anomaly, Commitment, Note, State, Submission
+from troth.ledger.replay import Anomaly, Commitment, Note, Submission
 from troth.stores.durable import open_regular
 from troth.stores.memory import Identity
 from troth.stores.memory import identity as file_identity
+from troth.stores.snapshot import Snapshot
 
 WORTH_BYTES: Final = 1 << 20
 """A smaller ledger is read as quickly as an index."""
@@ -91,12 +92,13 @@ def worth(records: Iterable[Commitment], trust: Trust) -> dict[str, Standing]:
     return {name: trust.standing(name) for name in named if name in trust}
 
 
-def summary_of(state: State, verification: Verification, trust: Trust) -> Summary:
+def summary_of(snapshot: Snapshot) -> Summary:
     """Return the summary of a replayed ledger."""
+    state, trust = snapshot.state, snapshot.trust
     live = [record for record in state.commitments.values() if record.state != "closed"]
     remarked = [Note(found.line or 0, found.id, found.warning, found.message) for found in trust.warnings]
     return Summary(
-        verification=verification,
+        verification=snapshot.verification,
         live=live,
         closed=len(state.commitments) - len(live),
         anomalies=state.anomalies[:FEW],

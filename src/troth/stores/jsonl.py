@@ -1,16 +1,11 @@
-"""The ledger as a JSON Lines file: verified reading, and durable appending under the write lock (ledger spec §4).
+"""The ledger as a JSON Lines file: opened by its workspace, appended to durably under the write lock (ledger spec §4).
 
-A row is acknowledged only after it and everything before it are on the disk. Readers take no lock.
-
-An open store keeps what it verified. While the file's identity (device, inode, size, modification and change times)
-is what the store left, nothing is read again. When the file grew, the bytes verified before are hashed and compared
-with the digest remembered, and only the new ones are verified. Anything else is verified from the start.
+A row is acknowledged only after it and everything before it are on the disk.
 """
 
 from __future__ import annotations
 
 import os
-import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -21,13 +16,10 @@ from troth.core.digests import ZERO
 from troth.core.errors import Place, Refused
 from troth.core.ids import RandomHex, system_random
 from troth.core.instants import Clock, system_clock
-from troth.ledger.chain import Verification
 from troth.ledger.governance import Ruling, govern, told_of
 from troth.ledger.importing import DEFAULT_WORKSPACE
 from troth.ledger.operations import Candidate
 from troth.ledger.rows import Row
-from troth.stores import index
-from troth.stores import memory as memories
 from troth.stores import workspace as places
 from troth.stores.constitution import KeyFile
 from troth.stores.durable import (
@@ -35,12 +27,12 @@ from troth.stores.durable import (
     append_durably,
     write_all,
 )
-from troth.stores.ledgerfile import RE_READ_SECONDS, LedgerFile
 from troth.stores.lock import WAIT_SECONDS
-from troth.stores.memory import Identity, Memory, identity, identity_at
-from troth.stores.protocol import Keep, Note, Notify, keep_all, quiet
-from troth.stores.snapshot import FileRows, Snapshot, well_formed
-from troth.stores.waiting import MOST_TOGETHER, Asked, Queue
+from troth.stores.memory import Memory, identity, identity_at
+from troth.stores.protocol import Keep, Note, Notify, keep_all, moved_on, quiet
+from troth.stores.replayedfile import ReplayedFile
+from troth.stores.snapshot import Snapshot, well_formed
+from troth.stores.waiting import MOST_TOGETHER, Asked, Queue, decided
 
 if TYPE_CHECKING:
     from troth.ledger.genesis import Genesis
@@ -49,7 +41,7 @@ if TYPE_CHECKING:
 _UNTERMINATED: Final = "unterminated: the last row had no line feed; one was added"
 
 
-class JsonlStore(LedgerFile):
+class JsonlStore(ReplayedFile):
     """One ledger file.
 
     Args:
@@ -93,12 +85,7 @@ class JsonlStore(LedgerFile):
         self._random_hex = random_hex
         self.config = places.Config()
         self.space: places.Workspace | None = None
-        self._memory: Memory | None = None
-        self._distrust = False
         self._queue = Queue()
-
-    def _forget(self) -> None:
-        self._memory = None
 
     @classmethod
     def open(
@@ -146,70 +133,7 @@ class JsonlStore(LedgerFile):
         store.space = space
         return store
 
-    # Reading ---------------------------------------------------------------------------------------------------
-
-    def read(self, *, trust: bool = False) -> Snapshot:
-        """Return what the ledger says now: verified and replayed.
-
-        Args:
-            trust: the caller will ask for confidence, so what it is computed of is collected in the same pass.
-
-        Raises:
-            Refused: ``E_NO_LEDGER``, ``E_NOT_REGULAR``, ``E_UNREADABLE``. Faults of the chain are told in the
-                snapshot's verification and raise nothing.
-        """
-        with self._threads:
-            fd = self._open(os.O_RDONLY)
-            try:
-                before = identity(fd)
-                memory = self._recall(fd, before, trust)
-                tail = memory.scan(fd) if memory.identity != before else None
-                if tail is not None and not well_formed(tail, memory.chain.line + 1):
-                    time.sleep(RE_READ_SECONDS)
-                    tail = memory.scan(fd)
-                after = identity(fd)
-                if tail is not None:
-                    memory.take_rest(tail, after[2])
-                # What changed while it was read is looked at again next time; so is an end without LF.
-                memory.identity = after if before == after and memory.size == after[2] else None
-                verification = memory.verification(fd)
-                self._memory = memory if tail is None else None
-                if memory.kept is not None and not verification.ok:
-                    return self._from_the_start(trust)
-                self._keep(memory, fd)
-            except OSError as fault:
-                self._memory = None
-                raise self._unreadable(fault) from None
-            finally:
-                os.close(fd)
-            return self._snapshot(memory, lambda: verification)
-
-    def _from_the_start(self, trust: bool) -> Snapshot:
-        # Behind what was kept, not every fault can be called by its name.
-        self._memory, self._distrust = None, True
-        return self.read(trust=trust)
-
-    def summary(self) -> index.Summary:
-        """Return what ``status`` tells, from the throw-away index where the file is unchanged since.
-
-        Raises:
-            Refused: as :meth:`read`.
-        """
-        with self._threads:
-            fd = self._open(os.O_RDONLY)
-            found = identity(fd)
-            os.close(fd)
-            covered = index.file_covered(self.ledger_file, found, self.unhashed_prefix)
-            known = index.load(covered, self._everything) if covered is not None else None
-            if known is not None:
-                return known
-            snapshot = self.read(trust=True)
-            summary = index.summary_of(snapshot.state, snapshot.verification, snapshot.trust)
-            if self._memory is not None and self._memory.identity is not None:
-                covered = index.file_covered(self.ledger_file, self._memory.identity, self.unhashed_prefix)
-                if covered is not None:
-                    index.save(covered, summary)
-            return summary
+    # Governing -------------------------------------------------------------------------------------------------
 
     @property
     def key_file(self) -> Path | None:
@@ -229,14 +153,7 @@ class JsonlStore(LedgerFile):
         Raises:
             Refused: the key is invalid or cannot be read; all nine operations wait (ledger spec §11).
         """
-        ruling = self.ruling()
-        if ruling.error is not None:
-            raise ruling.error
-        return ruling.genesis
-
-    def _everything(self) -> index.Everything:
-        snapshot = self.read(trust=True)
-        return index.summary_of(snapshot.state, snapshot.verification, snapshot.trust).everything()
+        return self.ruling().in_force()
 
     # Writing ---------------------------------------------------------------------------------------------------
 
@@ -375,13 +292,8 @@ class JsonlStore(LedgerFile):
             if asked.seen is not None:
                 head = memory.verification(self._fd).head
                 if asked.seen != head:
-                    self.notify(Note("blind_write", f"blind_write: the ledger moved on; its head is {head}"))
-            build = asked.build
-            if isinstance(build, tuple):
-                candidate, trust = build
-            else:
-                built = build(self._snapshot(memory, lambda: memory.verification(self._fd)))
-                candidate, trust = built if isinstance(built, tuple) else (built, None)
+                    self.notify(moved_on(head))
+            candidate, trust = decided(asked.build, self._snapshot(memory, lambda: memory.verification(self._fd)))
             return govern(
                 candidate,
                 memory.replay.state,
@@ -446,27 +358,6 @@ class JsonlStore(LedgerFile):
         self._memory = memory
         return memory
 
-    def _recall(self, fd: int, identity: Identity, trust: bool = False) -> Memory:
-        """Return the memory if its bytes are still the file's first ones, else an empty one."""
-        memory = self._memory
-        if memory is not None and (memory.identity == identity or memory.stands_in(fd, identity[2])):
-            return memory
-        if identity[2] >= memories.REMEMBERED_BYTES and not trust and not self._distrust:
-            from troth.stores import remembered
-
-            known = remembered.recall(self.ledger_file, fd, identity, self.unhashed_prefix)
-            if known is not None:
-                return known
-        # If the file changed under an open store, it may do so again: a digest is kept from then on.
-        return Memory(self.unhashed_prefix, digest=memory is not None, edges=trust)
-
-    def _keep(self, memory: Memory, fd: int) -> None:
-        """Keep what is known of a large ledger for the next process, now and then."""
-        if memory.size >= memories.REMEMBERED_BYTES and memory.count >= memory.due and memory.edges is None:
-            from troth.stores import remembered
-
-            remembered.keep(self.ledger_file, fd, memory, self.unhashed_prefix)
-
     def _write(self, memory: Memory, rows: Sequence[dict[str, Any]], others: list[Asked]) -> None:
         """Write the rows in one call and return once all are on the disk; a crash leaves the first ones or none.
 
@@ -521,13 +412,6 @@ class JsonlStore(LedgerFile):
             data = _lines(rows)
             write_all(self._fd, data)
             memory.wrote(rows, data)
-
-    def _snapshot(self, memory: Memory, verified: Callable[[], Verification]) -> Snapshot:
-        rows = self._file_rows(memory)
-        return Snapshot(rows, memory.replay.state, verified, lambda: memory.trust(rows))
-
-    def _file_rows(self, memory: Memory) -> FileRows:
-        return FileRows(self.ledger_file, memory.starts, memory.lines, memory.size, memory.count)
 
 
 def _lines(rows: Sequence[dict[str, Any]]) -> bytes:

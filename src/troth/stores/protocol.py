@@ -37,6 +37,11 @@ class Note(str):
         return note
 
 
+def moved_on(head: str) -> Note:
+    """Return what is told of a row that was decided on when the ledger had another head (ledger spec §7)."""
+    return Note("blind_write", f"blind_write: the ledger moved on; its head is {head}")
+
+
 Notify = Callable[[str], None]
 """Takes sentences for a person, each a :class:`Note`."""
 
@@ -114,7 +119,7 @@ class LedgerStore(Protocol):
 
     def append_with(
         self,
-        build: Callable[[Snapshot], Candidate | tuple[Candidate, dict[str, Any] | None]],
+        build: Build,
         *,
         seen: str | None = None,
         okf_ingest: bool = False,

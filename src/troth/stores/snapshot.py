@@ -39,7 +39,44 @@ def well_formed(raw: bytes, line: int) -> bool:
 
 
 class Rows(Sequence[Row]):
-    """The well-formed rows of a ledger in order, read again and parsed when they are asked for."""
+    """The well-formed rows of a ledger in order, read again and parsed when they are asked for.
+
+    Args:
+        count: how many rows there are.
+    """
+
+    def __init__(self, count: int) -> None:
+        self._count = count
+
+    def __len__(self) -> int:
+        return self._count
+
+    @overload
+    def __getitem__(self, index: int) -> Row: ...
+    @overload
+    def __getitem__(self, index: slice) -> list[Row]: ...
+    def __getitem__(self, index: int | slice) -> Row | list[Row]:
+        """Return one row, or a list of rows.
+
+        Raises:
+            IndexError: there is no such row.
+            Refused: they cannot be read any more.
+        """
+        if isinstance(index, slice):
+            wanted = range(*index.indices(self._count))
+            if not wanted:
+                return []
+            least = min(wanted[0], wanted[-1])
+            found = self._span(least, max(wanted[0], wanted[-1]) + 1)
+            return [found[at - least] for at in wanted]
+        if not -self._count <= index < self._count:
+            raise IndexError(index)
+        at = index % self._count
+        return self._span(at, at + 1)[0]
+
+    @abstractmethod
+    def _span(self, start: int, end: int) -> list[Row]:
+        """Return the rows at the positions from ``start`` to before ``end``; those near the end come quickly."""
 
     @abstractmethod
     def at_line(self, line: int) -> Row:
@@ -62,42 +99,17 @@ class FileRows(Rows):
     """
 
     def __init__(self, path: Path, starts: array[int], lines: array[int], size: int, count: int) -> None:
+        super().__init__(count)
         self._path = path
         self._starts = starts
         self._lines = lines
         self._landmarks = len(starts)
         self._size = size
-        self._count = count
 
     @property
     def size(self) -> int:
         """Return how many bytes of the file the rows reach to."""
         return self._size
-
-    def __len__(self) -> int:
-        return self._count
-
-    @overload
-    def __getitem__(self, index: int) -> Row: ...
-    @overload
-    def __getitem__(self, index: slice) -> list[Row]: ...
-    def __getitem__(self, index: int | slice) -> Row | list[Row]:
-        """Return one row, or a list of rows; those near the end are found quickly.
-
-        Raises:
-            IndexError: there is no such row.
-            Refused: ``E_UNREADABLE`` when the file was replaced meanwhile.
-        """
-        if isinstance(index, slice):
-            wanted = range(*index.indices(self._count))
-            if not wanted:
-                return []
-            least = min(wanted[0], wanted[-1])
-            rows = self._newest(self._count - least)
-            return [rows[at - least] for at in wanted]
-        if not -self._count <= index < self._count:
-            raise IndexError(index)
-        return self._newest(self._count - index % self._count)[0]
 
     def __iter__(self) -> Iterator[Row]:
         return self._from(0, self._landmarks)
@@ -114,15 +126,15 @@ class FileRows(Rows):
                 return row
         raise KeyError(line)
 
-    def _newest(self, count: int) -> list[Row]:
+    def _span(self, start: int, end: int) -> list[Row]:
         found: list[Row] = []
-        mark = self._landmarks
+        count, mark = self._count - start, self._landmarks
         while len(found) < count and mark > 0:
             mark -= 1
             found[:0] = self._from(mark, mark + 1)
         if len(found) < count:
             raise self._replaced()
-        return found[len(found) - count :]
+        return found[len(found) - count :][: end - start]
 
     def _from(self, mark: int, until: int) -> Iterator[Row]:
         """Yield the rows from one landmark up to another."""

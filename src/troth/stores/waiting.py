@@ -18,6 +18,12 @@ MOST_TOGETHER: Final = 64
 """Rows asked for that one sync stands for at most; who serves the others is kept from its own answer by no more."""
 
 
+def decided(build: Build | Built, snapshot: Snapshot) -> Built:
+    """Return the row that is asked for, and its trust, where ``build`` decides on it or is it."""
+    built = build if isinstance(build, tuple) else build(snapshot)
+    return built if isinstance(built, tuple) else (built, None)
+
+
 class Asked:
     """One row that somebody asks for, and the answer: its rows (an event may precede it) or why there are none.
 

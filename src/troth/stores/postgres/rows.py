@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
-from typing import Any, Final, overload
+from typing import Any, Final
 
 from troth.core.strictjson import JsonFault
 from troth.ledger.rows import Row, parse_row, row_of
@@ -34,6 +34,23 @@ def next_batch(rows: int, size: int, wanted: int = BATCH_BYTES) -> int:
     return max(FIRST // 4, min(wanted // 64, wanted * rows // max(size, 1))) if rows else FIRST
 
 
+def lines_until(fetch: Fetch, workspace: int, last: int) -> Iterator[tuple[int, bytes]]:
+    """Yield (line, bytes) up to a line, one query after the other."""
+    return _pages(fetch, _UP, workspace, 0, last)
+
+
+def _pages(fetch: Fetch, query: str, workspace: int, edge: int, *bounds: int) -> Iterator[tuple[int, bytes]]:
+    """Yield (line, bytes) from behind a line on, or before it, in the query's order."""
+    limit = FIRST
+    while True:
+        found = fetch(query, (workspace, edge, *bounds, limit))
+        yield from found
+        if len(found) < limit:
+            return
+        edge = found[-1][0]
+        limit = next_batch(len(found), sum(len(raw) for _, raw in found), PAGE_BYTES)
+
+
 class DatabaseRows(Rows):
     """The well-formed rows up to a line.
 
@@ -45,38 +62,13 @@ class DatabaseRows(Rows):
     """
 
     def __init__(self, fetch: Fetch, workspace: int, line: int, count: int) -> None:
+        super().__init__(count)
         self._fetch = fetch
         self._workspace = workspace
         self._line = line
-        self._count = count
-
-    def __len__(self) -> int:
-        return self._count
-
-    @overload
-    def __getitem__(self, index: int) -> Row: ...
-    @overload
-    def __getitem__(self, index: slice) -> list[Row]: ...
-    def __getitem__(self, index: int | slice) -> Row | list[Row]:
-        """Return one row, or a list of rows; those near an end are found quickly.
-
-        Raises:
-            IndexError: there is no such row.
-        """
-        if isinstance(index, slice):
-            wanted = range(*index.indices(self._count))
-            if not wanted:
-                return []
-            least, most = min(wanted[0], wanted[-1]), max(wanted[0], wanted[-1])
-            found = self._span(least, most + 1)
-            return [found[at - least] for at in wanted]
-        if not -self._count <= index < self._count:
-            raise IndexError(index)
-        at = index % self._count
-        return self._span(at, at + 1)[0]
 
     def __iter__(self) -> Iterator[Row]:
-        for line, raw in self._pieces(_UP, 0):
+        for line, raw in lines_until(self._fetch, self._workspace, self._line):
             yield from _parsed(line, raw)
 
     def at_line(self, line: int) -> Row:
@@ -100,22 +92,11 @@ class DatabaseRows(Rows):
                 if len(found) == end:
                     return found[start:]
         else:
-            for line, raw in self._pieces(_DOWN, self._line + 1):
+            for line, raw in _pages(self._fetch, _DOWN, self._workspace, self._line + 1):
                 found.extend(_parsed(line, raw))
                 if len(found) == self._count - start:
                     return found[::-1][: end - start]
         raise IndexError(start)
-
-    def _pieces(self, query: str, edge: int) -> Iterator[tuple[int, bytes]]:
-        limit = FIRST
-        while True:
-            bounds = (edge, self._line) if query is _UP else (edge,)
-            found = self._fetch(query, (self._workspace, *bounds, limit))
-            yield from found
-            if len(found) < limit:
-                return
-            edge = found[-1][0]
-            limit = next_batch(len(found), sum(len(raw) for _, raw in found), PAGE_BYTES)
 
 
 def _parsed(line: int, raw: bytes) -> list[Row]:

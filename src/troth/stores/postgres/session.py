@@ -229,15 +229,12 @@ class Session:
                 remedy="Do it again; what is done already is not done twice.",
             ) from None
 
-    def commit(self, line: int, token: uuid.UUID) -> bool:
-        """Commit what was written, and know that it is.
+    def commit(self, line: int, token: uuid.UUID) -> None:
+        """Commit what was written, and know that it is: without the database's answer, the row is looked for.
 
         Args:
             line: a line that was written.
             token: the token it was written with.
-
-        Returns:
-            Whether the COMMIT itself was answered; if not, the row was found afterwards.
 
         Raises:
             Busy: ``E_STORE_LOST``; nothing was recorded.
@@ -247,8 +244,6 @@ class Session:
             self._commit()
         except _Unanswered as broken:
             self._find_out(line, token, str(broken))
-            return False
-        return True
 
     def _commit(self) -> None:
         psycopg = load()

@@ -15,8 +15,8 @@ from troth.core.errors import Refused
 from troth.core.ids import RandomHex, system_random
 from troth.core.instants import Clock, system_clock
 from troth.ledger.chain import Verification
-from troth.ledger.cutover import Prefix
-from troth.ledger.governance import NO_KEY, Ruling, govern, ruling_of, told_of
+from troth.ledger.governance import Ruling, govern, told_of
+from troth.ledger.importing import DEFAULT_WORKSPACE
 from troth.ledger.leaves import Leaves
 from troth.ledger.operations import Candidate
 from troth.stores import index
@@ -24,14 +24,15 @@ from troth.stores import workspace as places
 from troth.stores.lock import WAIT_SECONDS
 from troth.stores.postgres import remembered
 from troth.stores.postgres.address import Address, parse_address
+from troth.stores.postgres.constitution import Constitution
 from troth.stores.postgres.driver import load as load_driver
-from troth.stores.postgres.driver import speaking
 from troth.stores.postgres.memory import Held, Memory
-from troth.stores.postgres.rows import FIRST, PAGE_BYTES, ROWS, DatabaseRows, next_batch
+from troth.stores.postgres.rows import DatabaseRows, lines_until
 from troth.stores.postgres.session import INSERT, Session
 from troth.stores.postgres.whole import load_whole
-from troth.stores.protocol import Keep, Note, Notify, Progress, keep_all, no_progress, quiet
+from troth.stores.protocol import Keep, Note, Notify, Progress, keep_all, moved_on, no_progress, quiet
 from troth.stores.snapshot import Snapshot
+from troth.stores.waiting import decided
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -39,11 +40,8 @@ if TYPE_CHECKING:
     from troth.ledger.genesis import Genesis
     from troth.stores.waiting import Build
 
-DEFAULT_WORKSPACE: Final = "default"
-
 MAX_ALONE: Final = 3
 """Rows that are sent one by one; more of them go together, without an answer awaited for each."""
-"""The workspace meant where neither the address nor a local workspace names one."""
 
 
 class PostgresStore:
@@ -80,8 +78,7 @@ class PostgresStore:
         self._random_hex = random_hex
         self._session = Session(address, workspace, wait_seconds)
         self._memory: Memory | None = None
-        self._key: tuple[bytes | None, bytes | None] | None = None
-        self._ruling = NO_KEY
+        self._constitution = Constitution(self._session)
 
     @classmethod
     def open(
@@ -198,16 +195,12 @@ class PostgresStore:
             if known is not None:
                 return known
             memory = self._caught_up(held, True)
-        summary = self._summed_up(self._snapshot(memory, held))
+        summary = index.summary_of(self._snapshot(memory, held))
         remembered.save(self.location, memory, held, summary)
         return summary
 
     def _everything(self) -> index.Everything:
-        return self._summed_up(self.read(trust=True)).everything()
-
-    @staticmethod
-    def _summed_up(snapshot: Snapshot) -> index.Summary:
-        return index.summary_of(snapshot.state, snapshot.verification, snapshot.trust)
+        return index.summary_of(self.read(trust=True)).everything()
 
     def lines(self) -> Iterator[bytes]:
         """Yield every line with its LF, as they stand in the file of exchange.
@@ -215,20 +208,13 @@ class PostgresStore:
         Raises:
             Refused, Busy: as :meth:`read`.
         """
-        edge, limit = 0, FIRST
         with self._session.reading() as held:
             last = held.lines
-        while True:
-            # One query after the other, so that nothing stays open with whoever takes the lines.
-            batch = self._session.fetch(f"{ROWS} LIMIT %s", (self._session.id, edge, limit))
-            for line, raw in batch:
-                if line > last:
-                    return
-                yield raw + b"\n"
-            if len(batch) < limit:
-                return
-            edge = batch[-1][0]
-            limit = next_batch(len(batch), sum(len(raw) for _, raw in batch), PAGE_BYTES)
+        # One query after the other, so that nothing stays open with whoever takes the lines.
+        for _, raw in lines_until(self._session.fetch, self._session.id, last):
+            yield raw + b"\n"
+
+    # Governing -------------------------------------------------------------------------------------------------
 
     def ruling(self) -> Ruling:
         """Return what governs the ledger now; the genesis key is the one in the database, the same for all machines.
@@ -236,15 +222,7 @@ class PostgresStore:
         Raises:
             Refused, Busy: the database cannot be asked.
         """
-        with self._session.threads, speaking(self.address):
-            conn = self._session.connected()
-            query = "SELECT data, signature FROM troth.constitutions WHERE workspace = %s ORDER BY number DESC LIMIT 1"
-            key = conn.execute(query, (self._session.id,)).fetchone() or (None, None)
-            if key != self._key:
-                signers = self.config.genesis_signers
-                self._ruling = ruling_of(key[0], file=self.location, signature=key[1], signers=signers)
-                self._key = key
-            return self._ruling
+        return self._constitution.ruling(self.config.genesis_signers)
 
     def genesis(self) -> Genesis | None:
         """Return the key in force, ``None`` where there is none.
@@ -252,10 +230,7 @@ class PostgresStore:
         Raises:
             Refused: the key is invalid; all nine operations wait (ledger spec §11).
         """
-        ruling = self.ruling()
-        if ruling.error is not None:
-            raise ruling.error
-        return ruling.genesis
+        return self.ruling().in_force()
 
     def enact(self, key: bytes | None, signature: bytes | None = None) -> bool:
         """Put a genesis key in force, or with ``None`` remove it; the next row is preceded by its event.
@@ -266,21 +241,7 @@ class PostgresStore:
             Refused: ``E_CONSTRAINT_VIOLATED`` (``genesis_invalid``) for an invalid key, ``E_STORE_REFUSED``.
             NotEstablished: ``E_OUTCOME_UNKNOWN``; doing it again does no harm.
         """
-        ruling = ruling_of(key, signature=signature, signers=self.config.genesis_signers)
-        if ruling.error is not None:
-            raise ruling.error
-        with self._session.threads, self._session.writing() as held:
-            conn = self._session.current()
-            query = "SELECT number, data, signature FROM troth.constitutions WHERE workspace = %s ORDER BY number DESC"
-            last = conn.execute(query, (held.id,)).fetchone() or (0, None, None)
-            if last[1:] == (key, signature):
-                return False
-            conn.execute(
-                "INSERT INTO troth.constitutions (workspace, number, data, signature) VALUES (%s, %s, %s, %s)",
-                (held.id, last[0] + 1, key, signature),
-            )
-            self._session.commit_unmarked()
-            return True
+        return self._constitution.enact(key, signature, self.config.genesis_signers)
 
     # Writing ---------------------------------------------------------------------------------------------------
 
@@ -310,40 +271,16 @@ class PostgresStore:
 
     def append_with(
         self,
-        build: Callable[[Snapshot], Candidate | tuple[Candidate, dict[str, Any] | None]],
+        build: Build,
         *,
         seen: str | None = None,
         okf_ingest: bool = False,
     ) -> dict[str, Any]:
         """Append the row that ``build`` decides on while this store holds the ledger; see :meth:`append`."""
-        with self._session.threads:
-            if self._memory is None:
-                self.read()  # so that the ledger is not held while all of it is read
-            with self._session.writing() as held:
-                memory = self._caught_up(held)
-                snapshot = self._snapshot(memory, held)
-                if seen is not None and seen != snapshot.head:
-                    self.notify(Note("blind_write", f"blind_write: the ledger moved on; its head is {snapshot.head}"))
-                built = build(snapshot)
-                candidate, trust = built if isinstance(built, tuple) else (built, None)
-                found = snapshot.verification
-                rows = self._govern(
-                    candidate,
-                    snapshot,
-                    trust,
-                    sound=found.ok,
-                    last_hash=found.last_hash,
-                    okf_ingest=okf_ingest,
-                    prefix=found.cutover_due,
-                )
-                lines = [(held.lines + number, row_bytes(row)) for number, row in enumerate(rows, 1)]
-                token = uuid.uuid4()
-                self._insert(rows, lines, token)
-                if self._session.commit(lines[-1][0], token):
-                    memory.take(lines)
-        for event in rows[:-1]:
-            self.notify(Note(*told_of(event)))
-        return rows[-1]
+        (answer,) = self.append_many((build,), seen=seen, okf_ingest=okf_ingest)
+        if isinstance(answer, Refused):
+            raise answer
+        return answer
 
     def append_many(
         self,
@@ -379,44 +316,26 @@ class PostgresStore:
                 memory = self._caught_up(held)
                 snapshot = self._snapshot(memory, held)
                 if seen is not None and builds and seen != snapshot.head:
-                    self.notify(Note("blind_write", f"blind_write: the ledger moved on; its head is {snapshot.head}"))
-                found = snapshot.verification
-                self._memory = None  # it runs ahead of the database until all is committed
-                token = uuid.uuid4()
-                last, due = found.last_hash, found.cutover_due
+                    self.notify(moved_on(snapshot.head))
                 written: list[dict[str, Any]] = []
                 lines: list[tuple[int, bytes]] = []
                 for build in builds:
                     try:
-                        built = build(snapshot)
-                        candidate, trust = built if isinstance(built, tuple) else (built, None)
-                        rows = self._govern(
-                            candidate,
-                            snapshot,
-                            trust,
-                            sound=found.ok,
-                            last_hash=last,
-                            okf_ingest=okf_ingest,
-                            prefix=due,
-                        )
+                        rows = self._rows(build, snapshot, written, okf_ingest=okf_ingest)
                     except Refused as fault:
                         answers.append(fault)
                         continue
                     more = [(memory.line + number, row_bytes(row)) for number, row in enumerate(rows, 1)]
+                    self._memory = None  # it runs ahead of the database until all is committed
                     memory.take(more)
                     lines += more
                     written += rows
-                    last, due = rows[-1]["hash"], None
                     answers.append(rows[-1])
                     events += rows[:-1]
-                if not lines:
-                    self._memory = memory
+                if not lines or not keep(answers):
                     return answers
-                if not keep(answers):
-                    return answers
-                self._insert(written, lines, token)
-                if self._session.commit(lines[-1][0], token):
-                    self._memory = memory
+                self._commit(written, lines)
+                self._memory = memory
         for event in events:
             self.notify(Note(*told_of(event)))
         return answers
@@ -427,11 +346,7 @@ class PostgresStore:
         Raises:
             Refused, DoesNotHold: as :meth:`append`.
         """
-        snapshot = self.read()
-        found = snapshot.verification
-        self._govern(
-            build(snapshot), snapshot, None, sound=found.ok, last_hash=found.last_hash, prefix=found.cutover_due
-        )
+        self._rows(build, self.read())
 
     def fill(self, rows: Sequence[dict[str, Any]]) -> None:
         """Write complete, chained rows into a ledger that holds none, all of them or nothing.
@@ -468,29 +383,24 @@ class PostgresStore:
 
     # Inside ----------------------------------------------------------------------------------------------------
 
-    def _govern(
-        self,
-        candidate: Candidate,
-        snapshot: Snapshot,
-        trust: dict[str, Any] | None,
-        *,
-        sound: bool,
-        last_hash: str,
-        okf_ingest: bool = False,
-        prefix: Prefix | None = None,
+    def _rows(
+        self, build: Build, snapshot: Snapshot, before: Sequence[dict[str, Any]] = (), *, okf_ingest: bool = False
     ) -> list[dict[str, Any]]:
+        """Return the rows to append for what is asked, behind the snapshot's own and those of ``before``."""
+        found = snapshot.verification
+        candidate, trust = decided(build, snapshot)
         return govern(
             candidate,
             snapshot.state,
             self.ruling(),
-            chain_ok=sound,
-            head_hash=last_hash,
+            chain_ok=found.ok,
+            head_hash=before[-1]["hash"] if before else found.last_hash,
             workspace=self.workspace or self.name,
             now=self._clock(),
             random_hex=self._random_hex,
             engine_trust=trust,
             okf_ingest=okf_ingest,
-            prefix=prefix,
+            prefix=None if before else found.cutover_due,
         )
 
     def _caught_up(self, held: Held, trust: bool = False) -> Memory:
@@ -521,8 +431,9 @@ class PostgresStore:
         for batch in self._session.stream(memory.line):
             memory.take(batch)
 
-    def _insert(self, rows: Sequence[dict[str, Any]], lines: Sequence[tuple[int, bytes]], token: uuid.UUID) -> None:
-        conn = self._session.current()
+    def _commit(self, rows: Sequence[dict[str, Any]], lines: Sequence[tuple[int, bytes]]) -> None:
+        """Add the rows and commit them."""
+        conn, token = self._session.current(), uuid.uuid4()
         values = []
         for row, (line, raw) in zip(rows, lines, strict=True):
             key = row.get("source_key")
@@ -536,6 +447,7 @@ class PostgresStore:
                 cursor.executemany(INSERT, values)
         # The COMMIT may have to wait for a standby; given up half-way it would count here and not there.
         conn.execute("SET LOCAL statement_timeout = 0")
+        self._session.commit(lines[-1][0], token)
 
     def _snapshot(self, memory: Memory, held: Held) -> Snapshot:
         found = memory.verification(held)
