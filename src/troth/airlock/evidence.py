@@ -108,8 +108,12 @@ def evidence_row(
     verdict: Mapping[str, Any],
     sentence: str,
     receipt_sha256: str,
+    sealing: Mapping[str, str],
 ) -> Candidate:
-    """Return the capture that stands for a run's receipt: it cites the commitment's source."""
+    """Return the capture that stands for a run's receipt: it cites the commitment's source.
+
+    ``sealing`` says as which sealing the contract held, where that is known.
+    """
     return Candidate(
         "capture",
         WITNESS,
@@ -124,6 +128,7 @@ def evidence_row(
                 "decision": verdict["decision"],
                 "reason": verdict["reason"],
                 "agent": agent,
+                **sealing,
             },
         },
         trace={"parent": [source]},

@@ -20,7 +20,7 @@ from typing import Any, Final
 
 from troth import __version__
 from troth.airlock.hook_claims import NOTHING, Heard
-from troth.airlock.sealed import read_contract, read_seal
+from troth.airlock.sealed import SEAL, read_contract, read_seal
 from troth.airlock.shapes import anything, count, each, many, maybe, members, one_of, text
 from troth.airlock.telling import about_grade, ends_of_output
 from troth.core.canonical import record_bytes
@@ -66,11 +66,16 @@ _STATE: Final = Limits(max_bytes=STATE_LIMIT, max_depth=64, refuse_overflow=True
 
 @dataclass(frozen=True, slots=True)
 class Bound:
-    """What a hook was installed for: the workspace, the sealed contract and its digest, the table."""
+    """What a hook was installed for: the workspace, the sealed contract, the table.
+
+    ``sha256`` and ``seal_sha256`` are the digests of the contract and of the report of its sealing; the latter is empty
+    where there was none.
+    """
 
     root: Path
     contract: Path
     sha256: str
+    seal_sha256: str
     table: StopTable
 
     def read(self) -> tuple[bytes, tuple[Entry, ...]]:
@@ -88,6 +93,22 @@ class Bound:
                 remedy="Look at what changed; then install the hook anew.",
             )
         return data, entries_of(record)
+
+    def seal(self) -> bytes | None:
+        """Return the report of sealing, as which tools and limits hold.
+
+        Raises:
+            Refused: ``E_HOOK_CONTRACT``: it was exchanged since; as ``read_seal``.
+        """
+        data = read_seal(self.contract)
+        if (sha256_hex(data) if data is not None else "") != self.seal_sha256:
+            raise Refused(
+                "E_HOOK_CONTRACT",
+                "the contract's report of sealing was changed after the hook was installed",
+                place=Place(file=str(self.contract.with_name(SEAL))),
+                remedy="Look at what changed; then install the hook anew.",
+            )
+        return data
 
 
 @dataclass(frozen=True, slots=True)
@@ -204,7 +225,7 @@ def _graded(
                 "results": [],
             }
         ), {}
-    seal = read_seal(bound.contract)
+    seal = bound.seal()
     made = grade(
         contract,
         bound.root,

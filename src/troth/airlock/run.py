@@ -23,6 +23,7 @@ from troth.airlock.run_parts import MOVED_ON, TABLE, Bench, Outcome, RunOptions,
 from troth.airlock.run_stages import from_observed
 from troth.airlock.runs import PREFIX, Runs, RunState, put
 from troth.airlock.sealed import CONTRACT, SEAL, read_contract, read_seal, read_signed
+from troth.airlock.sealings import require_latest
 from troth.airlock.stopping import table_bytes
 from troth.core.canonical import record_bytes
 from troth.core.digests import sha256_hex
@@ -91,7 +92,8 @@ def run_commitment(
         clock, random_hex: where time and randomness come from.
 
     Raises:
-        Refused: an operation's code, ``E_START_DIFFERS``, or a code of the observer's; nothing was run or written.
+        Refused: an operation's code, ``E_SEAL_OLDER``, ``E_START_DIFFERS``, or a code of the observer's; nothing was
+            run or written.
         DoesNotHold: ``E_CHAIN_BROKEN``.
         Busy: ``E_RUN_BUSY``.
     """
@@ -168,6 +170,7 @@ def _prepare(
     data, record = read_contract(contract_file)
     seal = read_seal(contract_file)
     signed = _signed(contract_file, data, seal, options_of(asked))
+    require_latest(bench.store.read(), data, seal, contract_file)
     sealed_with = tools_of(json.loads(seal) if seal is not None else None)
     tools = tuple(tool.path for tool in sealed_with)
     check_request(_request(bench, asked, tools))

@@ -22,6 +22,7 @@ from troth.airlock.evidence import (
 from troth.airlock.run_parts import MOVED_ON, TABLE, Bench, Outcome, options_of
 from troth.airlock.runs import RunState, put
 from troth.airlock.sealed import CONTRACT, read_seal
+from troth.airlock.sealings import sealing_of
 from troth.airlock.stopping import load_table
 from troth.core.canonical import record_bytes
 from troth.core.digests import sha256_hex
@@ -138,6 +139,7 @@ def _capture(bench: Bench, state: RunState) -> RunState:
     report = json.loads((folder / REPORT).read_bytes())["grade"]
     ledger = bench.store.read().state
     source = ledger.commitments[state.commitment].source
+    sealing = sealing_of((folder / CONTRACT).read_bytes(), read_seal(folder / CONTRACT))
     row = evidence_row(
         run_id=state.id,
         commitment=state.commitment,
@@ -146,6 +148,7 @@ def _capture(bench: Bench, state: RunState) -> RunState:
         verdict={"decision": state.decision, "reason": state.reason},
         sentence=state.told["sentence"],
         receipt_sha256=sha256_hex((folder / RECEIPT).read_bytes()),
+        sealing=sealing.as_meta() if sealing is not None else {},
     )
 
     def trust() -> dict[str, Any]:

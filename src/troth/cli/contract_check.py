@@ -14,6 +14,7 @@ from troth.core.errors import Refused
 from troth.core.words import command_line
 
 if TYPE_CHECKING:
+    from troth.airlock.sealings import Sealing
     from troth.receipts.demands import Signers
 
 
@@ -48,6 +49,15 @@ def _signers(path: Path, data: bytes, keys: Sequence[str], threshold: int | None
     return read_signed(path, data, read_seal(path), trusted, threshold)[1]
 
 
+def _later(path: Path, data: bytes) -> Sealing | None:
+    """Return the sealing that outdates the report beside a contract, if the workspace's ledger knows one."""
+    from troth.airlock.sealed import read_seal
+    from troth.airlock.sealings import ledger_beside, outdated
+
+    store = ledger_beside(path)
+    return outdated(store.read(), data, read_seal(path)) if store is not None else None
+
+
 @click.command("check", epilog="Example: troth contract check .mentu/contracts/empty-cart --run")
 @click.argument("where", type=click.Path(path_type=Path), metavar="DIR|FILE")
 @click.option(
@@ -66,10 +76,10 @@ def check_cmd(  # noqa: PLR0917 - click calls it by name
 
     Also told: commands that would not start in the sandbox here, and what the project's files say decides the tests and
     the contract leaves unprotected. Exits with 0 when everything holds, 1 when a protected path differs, the Statement
-    is invalid, or with --run a command cannot be run to its end; 2 when the record is malformed, or the tools
-    outside of the workspace are no longer those it was sealed with. With --key, a contract that is not signed as asked
-    is not looked at: 1 where a signature does not fit or is about another contract, 3 where too few that are trusted
-    signed, 2 where nobody did.
+    is invalid, the ledger knows a later sealing, or with --run a command cannot be run to its end; 2 when the record is
+    malformed, or the tools outside of the workspace are no longer those it was sealed with. With --key, a contract that
+    is not signed as asked is not looked at: 1 where a signature does not fit or is about another contract, 3 where too
+    few that are trusted signed, 2 where nobody did.
     """
     from troth.core.digests import sha256_hex
     from troth.observer.contract_source import RunLimits
@@ -97,7 +107,8 @@ def check_cmd(  # noqa: PLR0917 - click calls it by name
         require_observer()
         ran = run_here(record, root, tree, RunLimits.from_json(seal.get("limits")), tools)
     ends = all(item["ended"] for item in ran.values())
-    holds = not changed and fault is None and ends
+    later = _later(path, data)
+    holds = not changed and fault is None and ends and later is None
     if as_json:
         emit_json(
             {
@@ -109,6 +120,7 @@ def check_cmd(  # noqa: PLR0917 - click calls it by name
                 "statement": fault or "valid",
                 "signatures": signers.as_json() if signers is not None else None,
                 "not_here": absent,
+                "later_sealing": {**later.as_meta(), "row": later.row} if later is not None else None,
                 "unprotected": [{"path": item.what, "why": item.why} for item in left_open],
                 "ran": ran,
             }
@@ -120,6 +132,8 @@ def check_cmd(  # noqa: PLR0917 - click calls it by name
         say(f"{coloured('changed', 'red')}  {printable(name)}")
     if fault is not None:
         say(f"{coloured('invalid', 'red')}  statement.json: {fault}")
+    if later is not None:
+        say(f"{coloured('outdated', 'red')}  seal.json: sealed later: {later.words} (row {later.row})")
     for name, item in ran.items():
         say(f"{coloured('ran', 'green' if item['ended'] else 'red')}  {printable(name)}: {item['told']}")
     for name, program in absent.items():
@@ -137,16 +151,28 @@ def check_cmd(  # noqa: PLR0917 - click calls it by name
 @click.argument("where", type=click.Path(path_type=Path), metavar="DIR|FILE")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object on stdout.")
 def show_cmd(where: Path, as_json: bool) -> int:
-    """Show a sealed contract: what it protects, its commands, and which mutants survived."""
+    """Show a sealed contract: what it protects, its commands, and which mutants survived.
+
+    Told as well: when it was sealed, the digest of the report, and whether the ledger knows a later sealing.
+    """
+    from troth.airlock.sealed import read_seal
+    from troth.airlock.sealings import sealing_of
     from troth.core.digests import sha256_hex
     from troth.observer.tools import tools_of
 
     path, data, record = read_sealed(where)
     seal = seal_beside(path, sha256_hex(data))
+    sealing, later = sealing_of(data, read_seal(path)), _later(path, data)
     if as_json:
-        emit_json({"contract_sha256": sha256_hex(data), "contract": record, "seal": seal})
+        shown = {"contract_sha256": sha256_hex(data), "contract": record, "seal": seal}
+        digest = sealing.seal_sha256 if sealing is not None else None
+        emit_json({**shown, "seal_sha256": digest, "later_sealing": later.as_meta() if later is not None else None})
         return 0
     say(f"{printable(record['contract_id'])}  {sha256_hex(data)}")
+    if sealing is not None:
+        say(f"  sealed      {sealing.words}")
+    if later is not None:
+        say(f"  {coloured('outdated', 'red')}    by the sealing of {later.words} (row {later.row})")
     if "task" in record:
         say(f"  task        {printable(record['task'])}")
     for entry in record["protected_paths"]:

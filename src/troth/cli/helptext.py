@@ -48,6 +48,7 @@ PROGRAM_CODES: Final[Mapping[str, str]] = {
     "E_REFERENCE": "The reference solution that the contract is measured with cannot be read or used.",
     "E_SEAL": "The side report of a sealed contract cannot be read, or is gone where it has to be signed.",
     "E_SEAL_OTHER": "The side report beside a contract is another contract's; signing it would vouch for that one.",
+    "E_SEAL_OLDER": "The ledger knows a later sealing of this contract than the report beside it, or there is none.",
     "E_SEAL_MALFORMED": "The side report of a sealed contract is no JSON object.",
     "E_NOT_TEXT": "A word of the agent's command line is not UTF-8, so no record can hold it.",
     "E_STATEMENT": "The Statement of a sealed contract is not what it should be.",

@@ -60,7 +60,7 @@ def _judging_options(command: _F) -> _F:
 
 def _bound_options(command: _F) -> _F:
     """Add what an installed command line carries; all of it is text, so that nothing but a missing value is usage."""
-    for name in ("--table", "--sha256", "--contract", "--root"):
+    for name in ("--table", "--seal", "--sha256", "--contract", "--root"):
         command = click.option(name, name.strip("-"), hidden=True)(command)
     return command
 
@@ -88,12 +88,13 @@ def _words(tool: str, root: Path, contract: Path, table: Path | None) -> list[st
     Raises:
         Refused: a code of the contract or the table.
     """
-    from troth.airlock.sealed import read_contract
+    from troth.airlock.sealed import read_contract, read_seal
     from troth.airlock.stopping import load_table
     from troth.core.digests import sha256_hex
 
     file = (contract / "contract.json" if contract.is_dir() else contract).absolute()
     data, _ = read_contract(file)
+    seal = read_seal(file)
     load_table(table)
     words = [
         *_program(),
@@ -106,17 +107,19 @@ def _words(tool: str, root: Path, contract: Path, table: Path | None) -> list[st
         str(file),
         "--sha256",
         sha256_hex(data),
+        "--seal",
+        sha256_hex(seal) if seal is not None else "",
     ]
     return [*words, "--table", str(table.absolute())] if table is not None else words
 
 
-def _bound(root: str | None, contract: str | None, sha256: str | None, table: str | None) -> Bound:
+def _bound(root: str | None, contract: str | None, sha256: str | None, seal: str | None, table: str | None) -> Bound:
     from troth.airlock.hooking import Bound
     from troth.airlock.stopping import load_table
 
-    if root is None or contract is None or sha256 is None:
+    if root is None or contract is None or sha256 is None or seal is None:
         raise Refused("E_USAGE", "the hook was called without what it was installed with", remedy="Install it anew.")
-    return Bound(Path(root), Path(contract), sha256, load_table(Path(table) if table is not None else None))
+    return Bound(Path(root), Path(contract), sha256, seal, load_table(Path(table) if table is not None else None))
 
 
 def _tell_change(changed: bool, path: Path, done: str, as_json: bool) -> int:
