@@ -203,6 +203,16 @@ def test_a_contract_that_was_changed_is_no_contract(hooked: Hooked) -> None:
     assert (answer.exit, "E_HOOK_CONTRACT" in answer.err) == (1, True)
 
 
+def test_another_report_of_sealing_is_none_either(hooked: Hooked) -> None:
+    """Another one of the same contract would have the same words judged by other tools, or give them no time."""
+    seal = hooked.project.contract / "seal.json"
+    sealed = seal.read_bytes()
+    for other in (json.dumps({**json.loads(sealed), "sealed": "2020-01-01T00:00:00Z"}).encode(), None):
+        seal.unlink() if other is None else seal.write_bytes(other)
+        answer = hooked.stop()
+        assert (answer.exit, "E_HOOK_CONTRACT" in answer.err) == (1, True)
+
+
 def test_another_folder_is_none_of_its_business(hooked: Hooked, tmp_path: Path) -> None:
     other = tmp_path / "other"
     other.mkdir()

@@ -384,3 +384,33 @@ def test_a_report_that_is_a_link_or_a_pipe_is_not_read(ground: Ground, tmp_path:
         own.seal(PYTEST)
         made = own.grade()
         assert (results(made), why(made)) == ({}, "nothing_executed"), kind
+
+
+# --- names that come and go ---
+
+FOR_A_MOMENT = "import os\nPLACE = {!r}\nopen(PLACE, 'w').close()\nos.remove(PLACE)\n"
+
+
+@pytest.mark.parametrize("name", ["conftest.py", "tests/conftest.py", "tests/sub/x.py", "setup.cfg"])
+def test_a_protected_name_that_stands_there_for_a_moment_is_seen(ground: Ground, name: str) -> None:
+    """What a runner would load by itself is loaded once it is there; afterwards there is no trace of it."""
+    ground.write("tests/sub/test_more.py", "def test_nothing(): pass\n")
+    ground.seal(PYTEST, more=(Entry("setup.cfg", "directory", EMPTY),))
+    ground.write("app.py", FOR_A_MOMENT.format(name) + APP)
+    made = ground.grade()
+    assert (results(made), why(made)) == ({}, "protected_written")
+    assert made.report["commands"][0]["runs"][0]["protected_written"] == [name]
+    # What the commands did so when the contract was sealed is their way.
+    assert results(ground.grade(seal={"made": [name]})) == {"c0": 0}
+
+
+def test_other_names_come_and_go_as_they_like(ground: Ground) -> None:
+    """The twin: names beside and beneath the protected ones that are not protected, and a failure needs no doubt."""
+    ground.entries[0] = Entry("tests", "directory", EMPTY, ("__pycache__", "out"))
+    ground.write("tests/out/kept", "")
+    ground.seal(PYTEST)
+    places = ("x.py", "conftest.py.bak", "tests/out/conftest.py", "docs")
+    ground.write("app.py", "".join(FOR_A_MOMENT.format(place) for place in places) + APP)
+    assert results(ground.grade()) == {"c0": 0}
+    ground.write("app.py", FOR_A_MOMENT.format("conftest.py") + BROKEN)
+    assert results(ground.grade()) == {"c0": 1}

@@ -185,6 +185,20 @@ def marks_of_protected(copy: Path, entries: Iterable[Entry]) -> dict[str, Marks]
     return found
 
 
+def folders_of_protected(copy: Path, entries: Iterable[Entry]) -> list[str]:
+    """Return the folders of a copy in which a name could come to be that an entry protects."""
+    found: dict[str, None] = {}
+    for entry in entries:
+        parent, top = entry.path.rpartition("/")[0], copy / entry.path
+        if not _has_linked_parent(copy, entry.path):
+            found[parent] = None
+        if entry.kind == "directory" and top.is_dir() and not top.is_symlink():
+            for folder, names, _ in walk(str(top)):
+                found[os.path.relpath(folder, copy)] = None
+                names[:] = [name for name in names if name not in entry.exclude]
+    return list(found)
+
+
 def change_times_above(copy: Path, names: Iterable[str]) -> dict[str, int]:
     """Return the change times, in nanoseconds, of the folders of a copy in which the named files stand."""
     folders = {parent for name in names for parent in map(str, PurePosixPath(name).parents)} - {"."}

@@ -32,6 +32,7 @@ from troth.observer.copies import (
     copy_workspace,
     differing,
     drop_bytecode,
+    folders_of_protected,
     marks_of_protected,
     only_times_moved,
     put_back,
@@ -43,7 +44,7 @@ from troth.observer.runners import recognise
 from troth.observer.sandbox import UID
 from troth.observer.tools import require_tools, tools_of
 from troth.observer.tree import Snapshot, snapshot
-from troth.observer.watching import FileWatch
+from troth.observer.watching import FileWatch, NameWatch
 from troth.receipts import records
 from troth.receipts.strict import parse
 
@@ -99,7 +100,8 @@ class _Ground:
 
     ``times_set`` names protected files whose times the commands themselves set, ``emptied`` the excluded
     segments beneath each protected folder where nothing stood at sealing, ``bytecode`` what may be bytecode in the
-    place of a source, and ``sealed_bytecode`` the digests of what was when the contract was sealed.
+    place of a source, ``sealed_bytecode`` the digests of what was when the contract was sealed, and ``still`` the
+    entries at or below which the commands made no name then.
     """
 
     bench: Bench
@@ -111,6 +113,7 @@ class _Ground:
     emptied: Mapping[str, frozenset[str]]
     bytecode: Sequence[str]
     sealed_bytecode: Mapping[str, Any]
+    still: Sequence[Entry]
     dropped: set[str] = field(default_factory=set)
 
     def attempt(self, command: _Command) -> _Attempt:
@@ -125,8 +128,10 @@ class _Ground:
             before = marks_of_protected(copy, self.entries)
             above = change_times_above(copy, before)
             watch = FileWatch(copy, sorted(self.times_set & before.keys()), above)
+            names = NameWatch(copy, folders_of_protected(copy, self.still))
             run = run_command(self.bench, copy, command.argv)
             seen = watch.finish()
+            made = {name for name in names.finish() if any(entry.protects(name) for entry in self.still)}
             after = marks_of_protected(copy, self.entries)
             now = change_times_above(copy, before)
         moved = {name for name in before.keys() | after.keys() if before.get(name) != after.get(name)}
@@ -137,7 +142,7 @@ class _Ground:
         }
         # Files that another folder stood before for a while are untouched; the folder's own move tells.
         swapped = {name for name in above if name in seen or (name in watch.blind and above[name] != now.get(name))}
-        return _Attempt(run, tuple(sorted(moved - harmless | swapped)))
+        return _Attempt(run, tuple(sorted(moved - harmless | swapped | made)))
 
 
 def _why_no_result(attempts: Sequence[_Attempt]) -> str | None:
@@ -234,6 +239,12 @@ def _emptied(seal: Mapping[str, Any] | None) -> dict[str, frozenset[str]]:
         for path, names in (found.items() if isinstance(found, dict) else ())
         if isinstance(names, list)
     }
+
+
+def _still(seal: Mapping[str, Any] | None, entries: Sequence[Entry]) -> list[Entry]:
+    found = (seal or {}).get("made")
+    made = [name for name in found if isinstance(name, str)] if isinstance(found, list) else []
+    return [entry for entry in entries if not any(entry.covers(name) for name in made)]
 
 
 def _sealed_bytecode(seal: Mapping[str, Any] | None) -> Mapping[str, Any]:
@@ -364,6 +375,7 @@ def grade(
     ground = _Ground(
         bench, final_tree, tree, sealed_start, entries, _times_set(seal), _emptied(seal),
         sorted({*unprotected_bytecode(tree, entries), *unprotected_bytecode(start, entries)}), _sealed_bytecode(seal),
+        _still(seal, entries),
     )  # fmt: skip
     results: list[dict[str, Any]] = []
     told: list[dict[str, Any]] = []

@@ -276,6 +276,9 @@ def seal(
         },
         "excludes_empty": {entry.path: empty for entry in entries if (empty := sorted(empty_excludes(entry, before)))},
         "sealed_absent": sorted(entry.path for entry in entries if entry.seals_absence),
+        "made": sorted(
+            name for name in tried.written.made | plain.made if any(entry.protects(name) for entry in entries)
+        ),
         "times_set": tried.times_set,
         "bytecode": {name: tree.files[name] for name in unprotected_bytecode(tree, entries) if name in tree.files},
         "tools": [tool.as_json() for tool in tools],

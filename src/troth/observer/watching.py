@@ -14,7 +14,7 @@ import select
 import threading
 import time
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -49,6 +49,7 @@ _DELETE_SELF: Final = 0x400
 _MOVE_SELF: Final = 0x800
 _FILE_MASK: Final = _MODIFY | _CLOSE_WRITE | _DELETE_SELF | _MOVE_SELF | _DONT_FOLLOW
 _FOLDER_MASK: Final = _DELETE_SELF | _MOVE_SELF | _DONT_FOLLOW | _ONLYDIR
+_NAME_MASK: Final = _CREATE | _MOVED_TO | _DONT_FOLLOW | _ONLYDIR
 
 _GONE: Final = frozenset({errno.ENOENT, errno.ENOTDIR, errno.ELOOP})
 
@@ -291,6 +292,41 @@ class FileWatch:
             self._queue.close()
             self._queue = None
         return frozenset(self._written)
+
+
+class NameWatch:
+    """Watches folders for names that come to be in them, were it for a moment.
+
+    A folder that is made meanwhile is told itself, and not what comes to be in it.
+
+    Args:
+        root: the folder.
+        folders: folders beneath it, the empty one for itself; one of them that cannot be watched tells nothing.
+    """
+
+    def __init__(self, root: Path, folders: Iterable[str]) -> None:
+        import inotify_simple
+
+        self._folders: dict[int, str] = {}
+        self._queue: Any = None
+        with suppress(OSError):
+            self._queue = inotify_simple.INotify()
+        for folder in folders if self._queue is not None else ():
+            with suppress(OSError):
+                self._folders[self._queue.add_watch(os.path.join(root, folder), _NAME_MASK)] = folder
+
+    def finish(self) -> frozenset[str]:
+        """Return the names that were made or moved there."""
+        found: set[str] = set()
+        if self._queue is not None:
+            while events := self._queue.read(timeout=0):
+                for event in events:
+                    if event.name and event.wd in self._folders:
+                        folder = self._folders[event.wd]
+                        found.add(f"{folder}/{event.name}" if folder else event.name)
+            self._queue.close()
+            self._queue = None
+        return frozenset(found)
 
 
 def _entries(place: str) -> Iterator[tuple[str, bool]]:
