@@ -59,11 +59,7 @@ def drop_bytecode(copy: Path, paths: Iterable[str], sealed: Mapping[str, Any]) -
     dropped = []
     for path in paths:
         target = copy / path
-        if (
-            _has_linked_parent(copy, path)
-            or not os.path.lexists(target)
-            or (not target.is_symlink() and target.is_dir())
-        ):
+        if _has_linked_parent(copy, path) or not (target.is_symlink() or target.is_file()):
             continue
         if target.is_symlink() or _digest(target) != sealed.get(path):
             target.unlink()
