@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -235,3 +236,34 @@ def test_a_test_main_that_ends_with_0_passes_nothing(tmp_path: Path) -> None:
     (tmp_path / "main_test.go").write_text(MAIN.format("m.Run(); "))
     forced = run_command(bench, tmp_path, argv)
     assert (forced.exit, forced.belies_exit, forced.passed) == (0, True, False), forced.output
+
+
+@needs_observer
+@pytest.mark.observer
+@pytest.mark.slow
+@pytest.mark.skipif(shutil.which("cargo") is None, reason="needs cargo")
+def test_cargo_builds_with_what_was_fetched_and_only_when_it_is_named(tmp_path: Path) -> None:
+    def crate(name: str, source: str, more: str = "") -> Path:
+        (tmp_path / name / "src").mkdir(parents=True)
+        head = f'[package]\nname = "{name}"\nversion = "0.1.0"\nedition = "2021"\n'
+        (tmp_path / name / "Cargo.toml").write_text(head + more)
+        (tmp_path / name / "src" / "lib.rs").write_text(source)
+        return tmp_path / name
+
+    used = crate("used", "pub fn one() -> u8 { 1 }\n")
+    git = ["git", "-c", "user.name=t", "-c", "user.email=t@invalid", "-c", "commit.gpgsign=false"]
+    for words in (["init", "-q"], ["add", "-A"], ["commit", "-q", "-m", "one"]):
+        subprocess.run([*git, *words], cwd=used, check=True)
+    needed = f'[dependencies]\nused.git = "file://{used}"\n'
+    work = crate("work", "#[test] fn one() { assert_eq!(used::one(), 1); }\n", needed)
+    environ = {**os.environ, "CARGO_HOME": str(tmp_path / "home" / ".cargo")}
+    subprocess.run(["cargo", "fetch", "-q"], cwd=work, env=environ, check=True)
+    assert look(work).text("Cargo.lock")
+    assert detect(look(work)).fetches == {"cargo": "Cargo.lock names what cargo has fetched there"}
+    stores = fetched("cargo", home=tmp_path / "home", environ={})
+    assert [path.name for path in stores] == ["git"]
+    own = prefix_of("cargo", work)
+    argv = ["cargo", "test", "-q", "--offline", "--locked", "--lib"]
+    for tools, passes in ((stores, True), ([], False)):
+        bench = Bench(inside=str(work), tools=(*([own] if own else []), *tools))
+        assert run_command(bench, work, argv).passed is passes

@@ -92,8 +92,10 @@ LIVING: Final = (
         protect=("testing",),
         needs=("pytest",),
         installed=True,
+        # Of one test its authors say that it may fail on a busy machine.
         argv=("python", "-m", "pytest", "-q", "testing/test_basics.py", "testing/test_xspec.py",
-              "testing/test_rsync.py", "testing/test_serializer.py"),
+              "testing/test_rsync.py", "testing/test_serializer.py", "--deselect",
+              "testing/test_xspec.py::TestMakegateway::test_popen_nice"),
         task="Variables that a specification sets for a process get a wrong name.",
         edit=Edit(
             "src/execnet/xspec.py",

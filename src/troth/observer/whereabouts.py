@@ -103,7 +103,7 @@ class Whereabouts:
         """
         name = string(call.arguments[path])
         if name is None:
-            raise Unclear("a name that the trace does not show whole")
+            raise Unclear(f"a name that the trace does not show whole: {printable(call.arguments[path])[:200]}")
         if not name.startswith(b"/"):
             name = self._base(call.arguments[folder] if folder >= 0 else RELATIVE) + b"/" + name
         where = self.names.follow(name, last=follow or name.endswith(b"/"), magic=self._magic)
