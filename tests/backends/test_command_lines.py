@@ -464,6 +464,8 @@ def test_what_routes_nowhere_is_no_hindrance(tmp_path: Path, variable: str, valu
         ("config.toml", 'openai_base_url = "https://api.openai.com.elsewhere.example/v1"'),
         ("managed_config.toml", 'chatgpt_base_url = "https://elsewhere.example/"'),
         ("config.toml", "model_provider = "),
+        ("config.toml", "x = " + "9" * 5000),
+        ("config.toml", "x = " + "[" * 5000),
     ],
 )
 def test_a_codex_that_is_routed_elsewhere_is_refused(tmp_path: Path, place: str, text: str) -> None:

@@ -194,6 +194,7 @@ def test_a_rule_is_read_from_toml() -> None:
         (b"\xff", "$"),
         (b"x = ", "$"),
         (b"a = " + b"[" * 100_000, "$"),
+        (b"a = " + b"9" * 5000, "$"),
         (b"#" * (1 << 21), "$"),
         (TEXT.replace(b"confidence", b"certainty"), "$.certainty"),
         (TEXT.replace(b"0.9\nleast", b"1.0\nleast"), "$.confidence"),

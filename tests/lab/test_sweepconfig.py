@@ -56,6 +56,7 @@ def test_the_schema_takes_what_is_read_and_no_other_key():
 
 BAD = [
     ("not TOML", SMALL.replace("[[offers]]", "[[offers]"), "E_SWEEP_CONFIG", 5, None),
+    ("number too long", SMALL.replace("deals = 4", "deals = " + "9" * 5000), "E_SWEEP_CONFIG", None, None),
     ("no value", SMALL.replace("deals = 4", "deals ="), "E_SWEEP_CONFIG", 2, None),
     ("unknown key", SMALL.replace("deals", "deels"), "E_SWEEP_CONFIG", 2, "$.deels"),
     ("missing key", SMALL.replace("deals = 4\n", ""), "E_SWEEP_CONFIG", None, "$.deals"),

@@ -241,7 +241,7 @@ def _route_in(path: Path) -> str | None:
         return None
     try:
         held = tomllib.loads(text)
-    except (tomllib.TOMLDecodeError, RecursionError):
+    except (ValueError, RecursionError):  # no TOML, a number too long, nested too deep
         return f"{path} cannot be read, so where codex would send is not known"
     provider = held.get("model_provider", PROVIDER)
     if provider != PROVIDER:

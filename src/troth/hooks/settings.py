@@ -215,7 +215,7 @@ def change_codex(path: Path, words: Sequence[str] | None) -> bool:
     before = _read(where)
     try:
         after = codex_text(before, words)
-    except ValueError as fault:
+    except (ValueError, RecursionError) as fault:
         raise _refused(path, f"the configuration is no TOML: {fault}", "Mend it, then try again.") from None
     except LookupError:
         raise Refused(

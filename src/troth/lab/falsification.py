@@ -210,7 +210,7 @@ def read_rule(data: bytes, name: str) -> Rule:
         raise _malformed(name, "$", f"longer than {LARGEST} bytes")
     try:
         value = tomllib.loads(data.decode("utf-8"))
-    except (UnicodeDecodeError, tomllib.TOMLDecodeError, RecursionError) as fault:
+    except (ValueError, RecursionError) as fault:  # no UTF-8, no TOML, a number too long, nested too deep
         raise _malformed(name, "$", f"no TOML: {printable(str(fault), 200)}") from None
     return _checked(value, name)
 

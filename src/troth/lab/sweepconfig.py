@@ -198,7 +198,7 @@ def read_sweep(data: bytes, file: str | None = None) -> Sweep:
         raise _refused(f"byte {fault.start} is not UTF-8", "Save it as UTF-8.", file, None, None) from None
     try:
         value = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as fault:
+    except ValueError as fault:  # of TOML's own, or a number of more digits than are read
         found = re.search(r" \(at line (\d+), column (\d+)\)", str(fault))
         why = str(fault)[: found.start()] if found else str(fault).partition(" (at ")[0]
         line = int(found[1]) if found else None
