@@ -9,10 +9,15 @@ from typing import Any
 
 import pytest
 
+from troth.airlock import pushing
 from troth.airlock.hooking import STATE_VERSION, Memory, Session
-from troth.airlock.runs import STATE, Runs, RunState
+from troth.airlock.runs import STATE, Runs, RunState, record_of
+from troth.airlock.sealed import read_seal
+from troth.cli.contract_common import seal_beside
 from troth.core.canonical import record_bytes
+from troth.core.digests import sha256_hex
 from troth.core.errors import Refused
+from troth.hooks.settings import change_codex
 
 TOLD = {"sentence": "All holds.", "lines": ["a"], "missing": [{"check": "c", "reason": "r"}]}
 RUN = RunState(
@@ -59,6 +64,54 @@ def test_a_state_that_is_none_is_refused(data: bytes, tmp_path: Path) -> None:
     path.write_bytes(data)
     with pytest.raises(Refused, match="cannot be read"):
         runs.load("run_1")
+
+
+def test_a_record_of_a_run_is_what_was_kept_or_refused(tmp_path: Path) -> None:
+    path = tmp_path / "report.json"
+    path.write_bytes(b'{"grade": {"runs": []}}')
+    assert record_of(tmp_path, "report.json", "grade") == {"grade": {"runs": []}}
+    for bent in (b"", b"[]", b"{}", b'{"grade": 1}', DEEP, b'{"grade": {}, "grade": {}}'):
+        path.write_bytes(bent)
+        with pytest.raises(Refused, match=r"report\.json is not what was kept"):
+            record_of(tmp_path, "report.json", "grade")
+    path.unlink()
+    with pytest.raises(Refused) as told:
+        record_of(tmp_path, "report.json")
+    assert told.value.code == "E_RUN_UNREADABLE"
+
+
+LISTED = b"100644 blob " + b"1" * 40 + b"\ta b.py\x00120000 blob " + b"2" * 40 + b"\tlink\0"
+
+
+@pytest.mark.parametrize(
+    ("tree", "contents"),
+    [(LISTED, b""), (LISTED, b"1" * 40 + b" missing\n"), (LISTED, b"1" * 40 + b" blob 9\nx = 1\n"),
+     (LISTED, b"1" * 40 + b" blob -3\nx\n"), (LISTED, b"2" * 40 + b" blob 1\nx\n"), (LISTED, b"1" * 40 + b" blob x\n"),
+     (LISTED, b"1" * 40 + b" tree 1\nx\n"), (b"100644\ta\0", b"1" * 40 + b" blob 1\nx\n")],
+)  # fmt: skip
+def test_what_git_does_not_give_whole_is_refused(tree: bytes, contents: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
+    said = {"ls-tree": tree, "cat-file": contents}
+    monkeypatch.setattr(pushing, "_git", lambda _, *words, **__: said[words[0]])
+    with pytest.raises(Refused, match="git has no content"):
+        pushing.committed_files(Path(), "HEAD")
+    said.update({"ls-tree": LISTED, "cat-file": b"1" * 40 + b" blob 6\nx = 1\n\n"})
+    assert pushing.committed_files(Path(), "HEAD") == {"a b.py": sha256_hex(b"x = 1\n")}
+
+
+def test_a_report_of_sealing_that_is_nested_without_end_is_none(tmp_path: Path) -> None:
+    (tmp_path / "seal.json").write_bytes(DEEP)
+    assert seal_beside(tmp_path / "contract.json", "0") is None
+    with pytest.raises(Refused, match="no JSON object"):
+        read_seal(tmp_path / "contract.json")
+
+
+@pytest.mark.parametrize("text", ["x = ", "x = " + "9" * 5000, "x = " + "[" * 5000])
+def test_a_configuration_of_codex_that_cannot_be_read_is_refused_as_it_is(text: str, tmp_path: Path) -> None:
+    path = tmp_path / "config.toml"
+    path.write_text(text)
+    with pytest.raises(Refused, match="no TOML"):
+        change_codex(path, ["troth"])
+    assert path.read_text() == text
 
 
 SESSION = Session(1, ("tests",), {"a.py": "00"}, ("a.py",), 2)

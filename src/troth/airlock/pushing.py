@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 import subprocess
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
@@ -24,6 +25,8 @@ _GIT_SECONDS: Final = 120
 _FILE_MODES: Final = ("100644", "100755")
 MAX_INPUT: Final = 1 << 20
 MAX_REFS: Final = 1000
+
+_BLOB: Final = re.compile(rb"([0-9a-f]+) blob ([0-9]{1,18})\n")
 
 Believe = Callable[[Member], Member]
 """Returns a member as its signatures let it be seen, or raises."""
@@ -150,17 +153,16 @@ def committed_files(root: Path, commit: str) -> dict[str, str]:
         words = head.decode("ascii", "replace").split()
         name = path.decode("utf-8", "surrogateescape")
         if words and words[0] in _FILE_MODES and name.split("/", 1)[0] not in OUTSIDE:
-            listed.append((words[2], name))
+            listed.append((words[-1], name))
     out = _git(root, "cat-file", "--batch", data="".join(f"{blob}\n" for blob, _ in listed).encode())
     files, at = {}, 0
     for blob, name in listed:
-        end = out.index(b"\n", at)
-        told = out[at:end].decode("ascii", "replace").split()
-        if told[:2] != [blob, "blob"]:
+        found = _BLOB.match(out, at)
+        end = 0 if found is None else found.end() + int(found[2])
+        if found is None or found[1] != blob.encode("ascii", "replace") or out[end : end + 1] != b"\n":
             raise Refused("E_HOOK_INPUT", f"git has no content for {name!r}")
-        size = int(told[2])
-        files[name] = hashlib.sha256(out[end + 1 : end + 1 + size]).hexdigest()
-        at = end + 1 + size + 1
+        files[name] = hashlib.sha256(out[found.end() : end]).hexdigest()
+        at = end + 1
     return files
 
 

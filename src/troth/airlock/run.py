@@ -24,12 +24,14 @@ from troth.airlock.run_stages import from_observed
 from troth.airlock.runs import PREFIX, Runs, RunState, put
 from troth.airlock.sealed import CONTRACT, SEAL, read_contract, read_seal, read_signed
 from troth.airlock.sealings import require_latest
+from troth.airlock.shapes import many, text
 from troth.airlock.stopping import table_bytes
 from troth.core.canonical import record_bytes
 from troth.core.digests import sha256_hex
 from troth.core.errors import Place, Refused, TrothError
 from troth.core.ids import RandomHex, new_id, system_random
 from troth.core.instants import Clock, format_instant, system_clock
+from troth.core.strictjson import JsonFault, Limits, loads
 from troth.ledger.operations import Candidate
 from troth.observer.protected import Entry, entries_of, require_start
 from troth.stores.durable import read_regular
@@ -268,7 +270,13 @@ def _with_words(bench: Bench, state: RunState) -> RunState:
         return state
     path = bench.runs.path(state.id) / WORDS
     data = read_regular(path, 1 << 22, "E_RUN_UNREADABLE", "the words of the run's agent")
-    return replace(state, argv=tuple(json.loads(data)))
+    try:
+        words = loads(data, Limits(max_bytes=1 << 22, max_depth=2, refuse_overflow=True))
+    except JsonFault:
+        words = None
+    if not many(text)(words):
+        raise Refused("E_RUN_UNREADABLE", "the words of the run's agent cannot be read", place=Place(file=str(path)))
+    return replace(state, argv=tuple(words))
 
 
 def _claim_row(actor: str, commitment: str) -> Candidate:

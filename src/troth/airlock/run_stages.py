@@ -20,7 +20,7 @@ from troth.airlock.evidence import (
     trust_of_run,
 )
 from troth.airlock.run_parts import MOVED_ON, TABLE, Bench, Outcome, options_of
-from troth.airlock.runs import RunState, put
+from troth.airlock.runs import RunState, put, record_of
 from troth.airlock.sealed import CONTRACT, read_seal
 from troth.airlock.sealings import sealing_of
 from troth.airlock.stopping import load_table
@@ -54,9 +54,9 @@ def _grade(bench: Bench, state: RunState) -> RunState:
     from troth.observer.tree import snapshot
 
     folder = bench.runs.path(state.id)
-    tree = json.loads((folder / "tree.json").read_bytes())
+    tree = record_of(folder, "tree.json")
     bench.tell("grading: the acceptance commands on a copy of the final tree")
-    if snapshot(bench.workspace.root).digest != tree["tree_sha256"]:
+    if snapshot(bench.workspace.root).digest != tree.get("tree_sha256"):
         raise Refused(
             "E_RUN_TREE_CHANGED",
             f"the workspace is no longer the tree that {state.id} left, so it cannot be graded",
@@ -101,7 +101,7 @@ def _write_receipt(bench: Bench, state: RunState) -> RunState:
         observed_party=state.actor,
         authority=f"{WITNESS}, by its own pins",
     )
-    report = json.loads((folder / REPORT).read_bytes())
+    report = record_of(folder, REPORT, "grade", "isolation")
     receipt = build_receipt(
         {**files, **pinned},
         verifier_id=options.verifier_id or VERIFIER,
@@ -136,7 +136,7 @@ def _replans(bench: Bench, state: RunState) -> int:
 
 def _capture(bench: Bench, state: RunState) -> RunState:
     folder = bench.runs.path(state.id)
-    report = json.loads((folder / REPORT).read_bytes())["grade"]
+    report = record_of(folder, REPORT, "grade")["grade"]
     ledger = bench.store.read().state
     source = ledger.commitments[state.commitment].source
     sealing = sealing_of((folder / CONTRACT).read_bytes(), read_seal(folder / CONTRACT))
@@ -201,8 +201,8 @@ def _outcome(bench: Bench, state: RunState) -> Outcome:
         # The run is finished and its lock still held: what a validator's command looks at is what the agent left.
         airlock = Airlock(bench.store, tell=bench.tell).take(state.submission)
     folder = bench.runs.path(state.id)
-    predicate = json.loads((folder / RECEIPT).read_bytes())["predicate"]
-    report = json.loads((folder / REPORT).read_bytes())["grade"]
+    predicate = record_of(folder, RECEIPT, "predicate")["predicate"]
+    report = record_of(folder, REPORT, "grade")["grade"]
     commitment = bench.store.read().state.commitments[state.commitment]
     lines = list(state.told["lines"])
     if state.note is not None:

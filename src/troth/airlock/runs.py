@@ -50,6 +50,31 @@ def put(path: Path, data: bytes) -> None:
         ) from None
 
 
+RECORD_LIMIT: Final = 1 << 28
+"""Bytes of a record that is read back from a run's folder; what was observed can be long."""
+
+
+def record_of(folder: Path, name: str, *needed: str) -> dict[str, Any]:
+    """Return a record that an earlier stage of a run left in its folder.
+
+    Args:
+        folder: the run's.
+        name: the file's.
+        needed: members that it has, each an object.
+
+    Raises:
+        Refused: ``E_RUN_UNREADABLE``: somebody took it away or bent it.
+    """
+    data = read_regular(folder / name, RECORD_LIMIT, "E_RUN_UNREADABLE", f"the run's {name}")
+    try:
+        value = loads(data, Limits(max_bytes=RECORD_LIMIT, max_depth=200, refuse_overflow=True))
+    except JsonFault:
+        value = None
+    if not isinstance(value, dict) or not all(isinstance(value.get(member), dict) for member in needed):
+        raise Refused("E_RUN_UNREADABLE", f"the run's {name} is not what was kept", place=Place(str(folder / name)))
+    return value
+
+
 _STATE_LIMIT: Final = 1 << 22
 _STATE: Final = Limits(max_bytes=_STATE_LIMIT, max_depth=64, refuse_overflow=True)
 

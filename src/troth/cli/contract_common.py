@@ -75,7 +75,7 @@ def seal_beside(path: Path, contract_sha256: str) -> Mapping[str, Any] | None:
         return None
     try:
         value = json.loads(read_regular(beside, LIMIT, "E_SEAL", "the side report"))
-    except ValueError:
+    except (ValueError, RecursionError):
         return None
     same = isinstance(value, dict) and value.get("contract_sha256") == contract_sha256
     return value if same and isinstance(value.get("adequacy"), dict) else None

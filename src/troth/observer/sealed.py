@@ -65,7 +65,7 @@ def refuse_other(source: ContractSource, out: Path) -> None:
     """
     try:
         known = json.loads((out / SEAL_FILE).read_bytes()) if (out / CONTRACT_FILE).exists() else None
-    except (OSError, ValueError):
+    except (OSError, ValueError, RecursionError):
         known = {}
     if known is not None and not (isinstance(known, dict) and known.get("source_sha256") == source.sha256):
         raise _another(out / CONTRACT_FILE)

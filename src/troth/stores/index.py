@@ -289,9 +289,31 @@ def _everything(rest: _Rest, otherwise: Callable[[], Everything]) -> Everything:
         return otherwise()
 
 
-def _summary(brief: dict[str, Any], rest: _Rest, otherwise: Callable[[], Everything]) -> Summary:
-    told = brief["verification"]
-    verification = Verification(
+def must_be_counts(*values: Any) -> None:
+    """Refuse what stands in the place of a count and is none.
+
+    Raises:
+        TypeError: somebody bent it.
+    """
+    if not all(type(value) is int and value >= 0 for value in values):
+        raise TypeError("no count")
+
+
+def verification_of(told: Mapping[str, Any], *, torn_tail: bool) -> Verification:
+    """Return what was found in a sound ledger, as it was kept.
+
+    Raises:
+        KeyError, TypeError: somebody bent it.
+    """
+    must_be_counts(told["verified"], told["total"], told["unhashed"], told["hashed"])
+    prefix = told["prefix_sha256"]
+    if (
+        not isinstance(told["head"], str)
+        or not isinstance(told["last_hash"], str)
+        or not isinstance(prefix, str | None)
+    ):
+        raise TypeError("no digest")
+    return Verification(
         verified=told["verified"],
         total=told["total"],
         unhashed=told["unhashed"],
@@ -300,11 +322,15 @@ def _summary(brief: dict[str, Any], rest: _Rest, otherwise: Callable[[], Everyth
         warnings=tuple(Warning_(**warning) for warning in told["warnings"]),
         head=told["head"],
         last_hash=told["last_hash"],
-        torn_tail=False,
-        prefix_sha256=told["prefix_sha256"],
+        torn_tail=torn_tail,
+        prefix_sha256=prefix,
     )
+
+
+def _summary(brief: dict[str, Any], rest: _Rest, otherwise: Callable[[], Everything]) -> Summary:
+    must_be_counts(brief["closed"], brief["anomaly_count"], brief["uncommitted"])
     return Summary(
-        verification=verification,
+        verification=verification_of(brief["verification"], torn_tail=False),
         live=[commitment_of(values) for values in brief["live"]],
         closed=brief["closed"],
         anomalies=[Anomaly(*values) for values in brief["anomalies"]],

@@ -19,7 +19,7 @@ import orjson
 from troth import __version__
 from troth.core.digests import sha256_hex
 from troth.core.errors import Refused
-from troth.ledger.chain import ChainReader, Verification, Warning_
+from troth.ledger.chain import ChainReader, Verification
 from troth.ledger.genesis_event import GenesisEvent
 from troth.ledger.replay import Anomaly, Note, Signal, State
 from troth.ledger.seen import LONGEST_PLAIN_ID
@@ -68,11 +68,8 @@ class Kept:
         self.count: int = about["count"]
         self.line: int = about["line"]
         told = orjson.loads(about["verification"])
-        self.verification = Verification(
-            **{name: value for name, value in told.items() if name not in ("ok", "faults", "warnings")},
-            faults=(),
-            warnings=tuple(Warning_(**one) for one in told["warnings"]),
-        )
+        self.verification = index.verification_of(told, torn_tail=told["torn_tail"] is True)
+        index.must_be_counts(about["anomalies"], about["notes"])
         if type(self.count) is not int or type(self.line) is not int or not 0 < self.count <= self.line:
             raise Unusable
 
