@@ -84,6 +84,30 @@ def _seal(data: bytes) -> None:
     _is_about(found, b"{}")
 
 
+def _report(data: bytes) -> Answer:
+    """The totals that a run's report holds, which its claims are held against."""
+    from troth.airlock import claims
+
+    with unittest.mock.patch.object(claims, "FolderMember") as member:
+        member.return_value.read.return_value = data
+        found = claims._printed(Path("/nowhere"))
+    _ = [printed.settled() for printed in found.values()]
+    return None if found else "nothing"
+
+
+def _git_lists(data: bytes) -> None:
+    """What git lists of a commit, and the contents that it gives."""
+    from troth.airlock import pushing
+
+    held = seeds.unpacked(data)
+
+    def git(_: Path, *words: str, **__: Any) -> bytes:
+        return held.get("tree" if words[0] == "ls-tree" else "contents", b"")
+
+    with unittest.mock.patch.object(pushing, "_git", git):
+        pushing.committed_files(Path("/nowhere"), "HEAD")
+
+
 def _witness(data: bytes) -> None:
     from troth.stores import witness
 
@@ -123,17 +147,18 @@ def _covered() -> Any:
     return index.Covered(b"ledger.jsonl", (1, 2, 3), 0, None)
 
 
-def _table(data: bytes) -> None:
+def _table(data: bytes) -> Answer:
     """The table of a large ledger's state, gone through whole."""
     from troth.stores import keptstate
 
     kept = keptstate.opened(written("ledger.state", data), "key")
     if kept is None:
-        from troth.core.errors import Refused
-
-        raise Refused("E_NOTHING", "no table")
+        return "nothing"
     try:
-        state = kept.state()
+        try:
+            state, _ = kept.state(), kept.chain(0)
+        except keptstate.EXPECTED:  # what `recall` takes for a table that cannot be used
+            return "damaged"
         for mapping in (
             state.commitments,
             state.signals,
@@ -144,9 +169,10 @@ def _table(data: bytes) -> None:
         ):
             list(mapping.items())
         _ = list(state.anomalies), list(state.notes), list(state.cited), list(state.dismissed)
-        kept.chain(0)
+        _ = len(state.anomalies), len(state.notes)
     finally:
         kept.database.close()
+    return None
 
 
 @cache
@@ -213,6 +239,12 @@ _LAST: Final = (
     b'{"schema_version":"troth-hook-state/v1","source":"claude-code","tree_sha256":"00","stop_decision":{"action":"continue",'
     b'"reason":"x","rule":1},"done":{"decision":"supported"},"sentence":"All holds."}',
 )
+_PRINTED: Final = b'{"printed": {"evt_1": [{"passed": 3, "failed": 0}, {"run": 4}], "evt_2": []}, "grade": {}}'
+_LISTED: Final = (("100644", "1", "a.py"), ("100755", "2", "b/c d.sh"), ("120000", "3", "link"))
+_GIT: Final = {
+    "tree": "".join(f"{mode} blob {blob * 40}\t{name}\0" for mode, blob, name in _LISTED).encode(),
+    "contents": b"1" * 40 + b" blob 5\nx = 1\n" + b"2" * 40 + b" blob 3\nls\n\n",
+}
 _NOTED: Final = (b'{"stamp":"' + b"00" * 16 + b'","identity":"(1, 2, 3, 4, 5)","made":9000000000000}',)
 
 READERS: Final = (
@@ -221,6 +253,9 @@ READERS: Final = (
     Reader("kept/hook-last", _hook_last, lambda: _LAST, ("troth.airlock.hooking",)),
     Reader("kept/seal-report", _seal, _of_runs("seal.json"),
            ("troth.airlock.sealed", "troth.observer.tools", "troth.receipts.contract_signing")),
+    Reader("kept/run-report", _report, lambda: [_PRINTED, *_of_runs("report.json")()], ("troth.airlock.claims",)),
+    Reader("hooks/git-lists", _git_lists, lambda: [seeds.joined(_GIT)], ("troth.airlock.pushing",),
+           (b"\0", b"\t", b" blob ", b" missing\n", b"100644", b"120000")),
     Reader("kept/witness", _witness, _witness_seeds, ("troth.stores.witness", "troth.core.notes")),
     Reader("kept/ledger-note", _note, lambda: _NOTED, ("troth.stores.remembered",)),
     Reader("kept/ledger-summary", _summary, _summary_seeds, ("troth.stores.index",), few=60),

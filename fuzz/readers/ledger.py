@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
+from datetime import UTC, datetime
+from functools import cache
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from fuzz import seeds
 from fuzz.engine import Answer, Reader
@@ -13,7 +16,7 @@ from troth.core import notes, strictjson
 from troth.core.errors import Refused
 from troth.ledger import chain, checkpoint, fastpath, foreign, genesis, importing
 from troth.ledger.hashing import row_hash
-from troth.ledger.rows import parse_row
+from troth.ledger.rows import Row, parse_row, row_of
 
 
 def _row(data: bytes) -> None:
@@ -48,6 +51,81 @@ def _ledger(data: bytes) -> Answer:
         "pieces give another answer",
     )
     return found.faults[0].fault if found.faults else None
+
+
+def _told(data: bytes) -> Answer:
+    """What is told of the rows of a stranger's ledger, each of them well-formed, whatever it holds.
+
+    Their hashes are not asked: who writes a ledger can give any row a hash that holds.
+    """
+    rows = _Rows()
+    for number, line in enumerate(data.split(b"\n"), 1):
+        try:
+            value = parse_row(line)
+        except Refused:
+            continue
+        rows.append(row_of(number, value))
+    return _everything(rows) if rows else "no_rows"
+
+
+class _Rows(list[Row]):
+    """Rows as a snapshot has them."""
+
+    def at_line(self, line: int) -> Row:
+        return next(row for row in self if row.line == line)
+
+
+@cache
+def _governed() -> genesis.Genesis:
+    return genesis.parse_genesis(seeds.files("genesis.key")[0])
+
+
+def _everything(rows: _Rows) -> Answer:
+    from troth.airlock import decided, history, queue
+    from troth.knowledge.query import ingested
+    from troth.ledger.chain import ChainReader
+    from troth.ledger.confidence import Trust, collect
+    from troth.ledger.graph import graph_of, naming
+    from troth.ledger.replay import Replay
+    from troth.ledger.search import body_of, facets_of
+    from troth.ledger.trust_account import account
+    from troth.stores.index import summary_of
+    from troth.stores.snapshot import Snapshot
+
+    run = Replay()
+    for row in rows:
+        run.apply(row)
+    state = run.state
+    trust = Trust(collect(rows, state), state.signals)
+    _ = [*trust.standings(), *trust.warnings, *trust.edges()]
+    without = frozenset(found.line for found in state.anomalies)
+    graph = graph_of(rows, state.signals, without)
+    graph.contradictions()
+    verification = ChainReader().finish()
+    snapshot: Any = Snapshot(rows, state, lambda: verification, lambda: trust)  # type: ignore[arg-type] # a list will do
+    first = {row.id: row for row in reversed(rows) if row.id is not None and row.id in state.signals}
+    for name, row in [*first.items()][:6]:
+        json.dumps(account(trust, row, _AT).as_json())
+        graph.why(row.line, depth=4, rows=20)
+        graph.impact(row.line, depth=4, rows=20)
+        body_of(row.value)
+        facets_of(row.value)
+        _ = [*naming(rows, name)]
+    for name in [*state.commitments][:4]:
+        about = history.rows_about(rows, name)
+        history.validations_in(about, without)
+        history.decisions_in(about, without)
+    for key in (None, _governed()):
+        json.dumps(queue.queue_of(snapshot, key, at=_AT, actor="human:a").as_json())
+    decided.paces(decided.decisions(snapshot))
+    whole = summary_of(state, verification, trust).everything()
+    _ = len(whole.commitments), len(whole.evidence)
+    for knowledge in ingested(rows, None).values():
+        for path in [*knowledge.concepts][:3]:
+            json.dumps(knowledge.describe(path))
+            knowledge.walk(path)
+        knowledge.search("a", 3)
+    return "without_effect" if state.anomalies else None
 
 
 def _genesis(data: bytes) -> None:
@@ -123,6 +201,26 @@ def _signatures() -> list[bytes]:
     return [sign_note(signed_text(b"key"), who, at=1_700_000_000).encode() for who in ([SIGNER], [SIGNER, *WITNESSES])]
 
 
+def _address(data: bytes) -> None:
+    from troth.stores.postgres.address import parse_address
+
+    parse_address(data.decode("utf-8", "surrogateescape"))
+
+
+def _told_seeds() -> list[bytes]:
+    lines = seeds.files("ledger.jsonl")[0].splitlines()
+    made = seeds.ledgers()[2].splitlines()
+    okf = {"bundle": "b", "path": "a.md", "frontmatter": {"type": "note", "links": ["b.md"], "supersedes": ["b.md"]}}
+    concept = {
+        "id": "mem_00000001", "op": "capture", "ts": "2026-03-01T10:00:00Z", "actor": "human:a", "workspace": "w",
+        "payload": {"body": "# A\n\n[b](b.md)", "kind": "concept", "meta": {"okf": okf}},
+    }  # fmt: skip
+    return [
+        b"\n".join(part)
+        for part in (lines[:8], lines[8:16], lines[-8:], made[:8], made[8:], [json.dumps(concept).encode()])
+    ]
+
+
 def _config(data: bytes) -> None:
     from troth.stores.workspace import parse_config
 
@@ -155,6 +253,11 @@ validators:
 genesis_signers: []
 """
 
+_AT: Final = datetime(2026, 6, 1, tzinfo=UTC)
+_ADDRESSES: Final = (
+    b"postgresql://writer:pw@db.example:5432/troth?ledger=main&sslmode=verify-full", b"postgresql:///troth?ledger=main",
+    b"postgres://[::1]/x",
+)  # fmt: skip
 _LOG: Final = (
     b"1" * 40
     + b"\0\0A. Writer\0a@example.com\0002026-03-01T10:00:00+01:00\0001772355600\0Begin\n\nWith a body.\n\0"
@@ -170,6 +273,11 @@ _LOG: Final = (
 READERS: Final = (
     Reader("ledger/row", _rows, seeds.rows, ("troth.ledger.fastpath", "troth.ledger.rows", "troth.ledger.hashing")),
     Reader("ledger/file", _ledger, seeds.ledgers, ("troth.ledger.chain", "troth.ledger.fields"), few=40),
+    Reader("ledger/told", _told, _told_seeds,
+           ("troth.ledger.replay", "troth.ledger.machine", "troth.ledger.trust_edges", "troth.ledger.confidence",
+            "troth.ledger.graph", "troth.ledger.trust_account", "troth.airlock.queue", "troth.airlock.decided",
+            "troth.airlock.history", "troth.knowledge.query"), few=40),
+    Reader("ledger/address", _address, lambda: _ADDRESSES, ("troth.stores.postgres.address",)),
     Reader("ledger/genesis", _genesis, _genesis_seeds,
            ("troth.ledger.yamltree", "troth.ledger.genesis_sections", "troth.ledger.genesis"), YAML, few=16),
     Reader("ledger/note", _note, seeds.notes, ("troth.core.notes",)),

@@ -181,6 +181,19 @@ def _settings(data: bytes) -> Answer:
     return None
 
 
+def _codex_config(data: bytes) -> Answer:
+    """Codex's configuration with our line in it, and without it again."""
+    from troth.hooks.settings import codex_text
+
+    text = data.decode("utf-8", "surrogateescape")
+    try:
+        made = codex_text(text, ["troth", "hook", "x"])
+    except (ValueError, LookupError, RecursionError) as fault:  # what its caller makes a coded refusal of
+        return type(fault).__name__
+    asserted(made is not None and codex_text(made, None) in (text, text or None), "what stood there does not come back")
+    return None
+
+
 def _pushes(data: bytes) -> None:
     from troth.airlock.pushing import read_pushes
 
@@ -231,6 +244,11 @@ _SETTINGS: Final = (
     b'{\n  "hooks": {\n    "Stop": [\n      {"matcher": "", "hooks": [{"type": "command", "command": '
     b'"x hook claude-code run y"}]}\n    ]\n  }\n}\n',
 )  # fmt: skip
+_CODEX: Final = (
+    b'model = "m"\napproval_policy = "never"\n\n[mcp_servers.x]\ncommand = "y"\nargs = ["a", 1.5, 2026-03-01]\n',
+    b'notify = ["other"]\n',
+    b"",
+)
 _PUSH: Final = (b"refs/heads/a " + b"1" * 40 + b" refs/heads/a " + b"0" * 40 + b"\n",)
 
 _CALLS: Final = tuple(
@@ -267,6 +285,7 @@ READERS: Final = (
            ("troth.core.strictjson",)),
     Reader("hooks/codex", _notify, lambda: _NOTIFY, ("troth.core.strictjson",)),
     Reader("hooks/settings", _settings, lambda: _SETTINGS, ("troth.hooks.jsontext",)),
+    Reader("hooks/codex-settings", _codex_config, lambda: _CODEX, ("troth.hooks.settings",)),
     Reader("hooks/pushes", _pushes, lambda: _PUSH, ("troth.airlock.pushing",)),
     Reader("lab/sweep", _sweep, _sweep_seed, ("troth.lab.sweepconfig",), few=60),
     Reader("lab/recipe", _recipe, _recipes, ("troth.lab.folders",)),
