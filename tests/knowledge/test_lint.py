@@ -209,3 +209,8 @@ def test_where_links_lead() -> None:
         ("link", "a/o.md", 15),
     ]
     assert [section.title for section in concept.outline.sections] == ["T", "Citations:", "Below", "Next"]
+
+
+def test_brackets_without_end_cost_no_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("troth.knowledge.frontmatter.compose", lambda _: pytest.fail("it was parsed"))
+    assert read_yaml(b"a: " + b"[" * 5000).problem == "nested too deeply"

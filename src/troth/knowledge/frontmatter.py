@@ -13,11 +13,14 @@ import warnings
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from troth.core.strictjson import max_depth
 from troth.core.words import printable
 
 BOM: Final = b"\xef\xbb\xbf"
 MAX_YAML_BYTES: Final = 1 << 18
 """Longest frontmatter that is read, in bytes."""
+_MOST_BRACKETS: Final = 300
+"""Far more than the nesting that is read. To find that out, the parser takes seconds where they stand side by side."""
 MAX_NODES: Final = 20_000
 """Most values in one frontmatter, aliases counted each time."""
 MAX_DEPTH: Final = 60
@@ -103,6 +106,8 @@ def read_yaml(data: bytes, first_line: int = 2, limit: int | None = MAX_YAML_BYT
     """
     if limit is not None and len(data) > limit:
         return Frontmatter(problem=f"longer than {limit} bytes", problem_line=first_line)
+    if limit is not None and max_depth(data, _MOST_BRACKETS) > _MOST_BRACKETS:
+        return Frontmatter(problem="nested too deeply", problem_line=first_line)
     try:
         node = compose(decoded(data)[0])
         if node is None:
