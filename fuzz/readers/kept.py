@@ -196,12 +196,15 @@ def _summary_seeds() -> list[bytes]:
     from troth.ledger.confidence import Trust, collect
     from troth.ledger.rows import parse_row, row_of
     from troth.stores import index
+    from troth.stores.snapshot import Snapshot
 
     state, found = _replayed()
     lines = seeds.files("ledger.jsonl")[0].splitlines()
     rows = [row_of(number, parse_row(line)) for number, line in enumerate(lines, 1)]
+    trust = Trust(collect(rows, state), state.signals)
+    snapshot: Any = Snapshot(rows, state, lambda: found, lambda: trust)  # type: ignore[arg-type] # a list will do
     with _cache_folder(), unittest.mock.patch("time.time_ns", return_value=10**18):
-        index.save(_covered(), index.summary_of(state, found, Trust(collect(rows, state), state.signals)))
+        index.save(_covered(), index.summary_of(snapshot))
         path = index._path(b"ledger.jsonl")
         assert path is not None
         return [path.read_bytes()]

@@ -82,6 +82,7 @@ def _governed() -> genesis.Genesis:
 
 def _everything(rows: _Rows) -> Answer:
     from troth.airlock import decided, history, queue
+    from troth.airlock.sealings import latest_known
     from troth.knowledge.query import ingested
     from troth.ledger.chain import ChainReader
     from troth.ledger.confidence import Trust, collect
@@ -118,7 +119,9 @@ def _everything(rows: _Rows) -> Answer:
     for key in (None, _governed()):
         json.dumps(queue.queue_of(snapshot, key, at=_AT, actor="human:a").as_json())
     decided.paces(decided.decisions(snapshot))
-    whole = summary_of(state, verification, trust).everything()
+    whole = summary_of(snapshot).everything()
+    for digest in _SEALED:
+        latest_known(snapshot, digest)
     _ = len(whole.commitments), len(whole.evidence)
     for knowledge in ingested(rows, None).values():
         for path in [*knowledge.concepts][:3]:
@@ -208,17 +211,19 @@ def _address(data: bytes) -> None:
 
 
 def _told_seeds() -> list[bytes]:
-    lines = seeds.files("ledger.jsonl")[0].splitlines()
+    from troth.airlock.sealings import KIND
+
+    recorded = seeds.files("ledger.jsonl")[0].splitlines()
     made = seeds.ledgers()[2].splitlines()
     okf = {"bundle": "b", "path": "a.md", "frontmatter": {"type": "note", "links": ["b.md"], "supersedes": ["b.md"]}}
-    concept = {
-        "id": "mem_00000001", "op": "capture", "ts": "2026-03-01T10:00:00Z", "actor": "human:a", "workspace": "w",
-        "payload": {"body": "# A\n\n[b](b.md)", "kind": "concept", "meta": {"okf": okf}},
-    }  # fmt: skip
-    return [
-        b"\n".join(part)
-        for part in (lines[:8], lines[8:16], lines[-8:], made[:8], made[8:], [json.dumps(concept).encode()])
+    sealing = {"contract_sha256": "1" * 64, "seal_sha256": "2" * 64, "sealed": "2026-03-01T09:00:00Z"}
+    about = {"op": "capture", "ts": "2026-03-01T10:00:00Z", "actor": "human:a", "workspace": "w"}
+    alone = [
+        {**about, "id": "mem_1", "payload": {"body": "# A\n\n[b](b.md)", "kind": "concept", "meta": {"okf": okf}}},
+        {**about, "id": "mem_2", "source_key": f"{KIND}:{'1' * 64}:x", "payload": {"body": "x", "meta": sealing}},
     ]
+    parts = (recorded[:8], recorded[8:16], recorded[-8:], made[:8], made[8:])
+    return [*(b"\n".join(part) for part in parts), *(json.dumps(one).encode() for one in alone)]
 
 
 def _config(data: bytes) -> None:
@@ -253,6 +258,7 @@ validators:
 genesis_signers: []
 """
 
+_SEALED: Final = (json.loads(seeds.files("honest/run.json")[0])["contract_sha256"], "1" * 64)
 _AT: Final = datetime(2026, 6, 1, tzinfo=UTC)
 _ADDRESSES: Final = (
     b"postgresql://writer:pw@db.example:5432/troth?ledger=main&sslmode=verify-full", b"postgresql:///troth?ledger=main",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import asdict
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -13,11 +14,14 @@ from troth.airlock import pushing
 from troth.airlock.hooking import STATE_VERSION, Memory, Session
 from troth.airlock.runs import STATE, Runs, RunState, record_of
 from troth.airlock.sealed import read_seal
+from troth.airlock.sealings import Sealing, latest_known
 from troth.cli.contract_common import seal_beside
 from troth.core.canonical import record_bytes
 from troth.core.digests import sha256_hex
 from troth.core.errors import Refused
 from troth.hooks.settings import change_codex
+from troth.ledger.replay import Replay
+from troth.ledger.rows import row_of
 
 TOLD = {"sentence": "All holds.", "lines": ["a"], "missing": [{"check": "c", "reason": "r"}]}
 RUN = RunState(
@@ -112,6 +116,24 @@ def test_a_configuration_of_codex_that_cannot_be_read_is_refused_as_it_is(text: 
     with pytest.raises(Refused, match="no TOML"):
         change_codex(path, ["troth"])
     assert path.read_text() == text
+
+
+@pytest.mark.parametrize("payload", [None, "x", [], {}, {"meta": "x"}])
+def test_a_row_that_holds_no_sealing_tells_of_none(payload: Any) -> None:
+    value = {"id": "mem_1", "op": "capture", "ts": "2026-03-01T10:00:00Z", "actor": "human:a", "workspace": "w"}
+    meta = {"contract_sha256": "1" * 64, "seal_sha256": "2" * 64, "sealed": "2026-03-01T09:00:00Z"}
+    key = {"source_key": f"sealing:{'1' * 64}:x"}
+
+    def known(held: dict[str, Any]) -> Sealing | None:
+        row, run = row_of(1, {**value, **key, **held}), Replay()
+        run.apply(row)
+        snapshot: Any = SimpleNamespace(state=run.state, rows=SimpleNamespace(at_line=lambda _: row))
+        return latest_known(snapshot, "1" * 64)
+
+    assert known({} if payload is None else {"payload": payload}) is None
+    found = known({"payload": {"body": "x", "meta": meta}})
+    assert found is not None
+    assert found.seal_sha256 == "2" * 64
 
 
 SESSION = Session(1, ("tests",), {"a.py": "00"}, ("a.py",), 2)

@@ -100,7 +100,8 @@ def _told(snapshot: Snapshot, identifier: str | None, prefix: str) -> Sealing | 
     if signal is None or signal.op != "capture" or (prefix == _RUN and signal.actor != WITNESS):
         return None
     row = snapshot.rows.at_line(signal.line)
-    meta = row.value["payload"].get("meta")
+    payload = row.value.get("payload")
+    meta = payload.get("meta") if isinstance(payload, dict) else None
     meta = meta if isinstance(meta, dict) else {}
     contract, seal, sealed = (meta.get(name) for name in ("contract_sha256", "seal_sha256", "sealed"))
     instant = parse_instant(sealed) if isinstance(sealed, str) else None
