@@ -190,3 +190,8 @@ def test_what_an_estimate_reads() -> None:
         Timing(settings, 21, 12.5, 600.0, completed=False, exceeded=False),
     ]
     assert timings([{**(row() or {}), "end": "nothing known"}, {**(row() or {}), "failure": "nothing known"}]) == []
+
+
+@pytest.mark.parametrize("value", [int("9" * 4000), -int("9" * 4000), -1])
+def test_a_number_that_no_run_can_have_had_is_left_out(value: int) -> None:
+    assert clean({"backend": "codex", "payload_bytes": value}) == {"backend": "codex"}
