@@ -138,6 +138,7 @@ def captured(store: LedgerStore, run: str, commitment: str, digest: str, /, **me
         verdict={"decision": "supported", "reason": "done_checks_supported"},
         sentence="Every check is supported.",
         receipt_sha256=digest,
+        sealing={},
     )
     row.payload["meta"].update(meta)
     row.payload["meta"] = {name: value for name, value in row.payload["meta"].items() if value is not None}
