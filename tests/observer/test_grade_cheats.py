@@ -404,6 +404,20 @@ def test_a_protected_name_that_stands_there_for_a_moment_is_seen(ground: Ground,
     assert results(ground.grade(seal={"made": [name]})) == {"c0": 0}
 
 
+def test_a_moment_does_not_hide_behind_more_names_than_the_kernel_keeps(ground: Ground) -> None:
+    kept = int(Path("/proc/sys/fs/inotify/max_queued_events").read_text())
+    flood = (
+        "import os\nopen('one', 'w').close()\n"
+        f"for _ in range({kept // 2 + 10}):\n    os.rename('one', 'two')\n    os.rename('two', 'one')\n"
+    )
+    ground.seal(PYTEST)
+    ground.write("app.py", flood + FOR_A_MOMENT.format("conftest.py") + APP)
+    made = ground.grade()
+    assert (results(made), why(made)) == ({}, "protected_written")
+    ground.write("app.py", flood.replace(str(kept // 2 + 10), "10") + APP)
+    assert results(ground.grade()) == {"c0": 0}
+
+
 def test_other_names_come_and_go_as_they_like(ground: Ground) -> None:
     """The twin: names beside and beneath the protected ones that are not protected, and a failure needs no doubt."""
     ground.entries[0] = Entry("tests", "directory", EMPTY, ("__pycache__", "out"))

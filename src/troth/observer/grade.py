@@ -132,6 +132,8 @@ class _Ground:
             run = run_command(self.bench, copy, command.argv)
             seen = watch.finish()
             made = {name for name in names.finish() if any(entry.protects(name) for entry in self.still)}
+            if names.overflow:  # any of them may have been there for a moment
+                made.update(entry.path for entry in self.still)
             after = marks_of_protected(copy, self.entries)
             now = change_times_above(copy, before)
         moved = {name for name in before.keys() | after.keys() if before.get(name) != after.get(name)}

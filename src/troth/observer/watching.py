@@ -302,11 +302,15 @@ class NameWatch:
     Args:
         root: the folder.
         folders: folders beneath it, the empty one for itself; one of them that cannot be watched tells nothing.
+
+    Attributes:
+        overflow: more came to be than the kernel keeps until it is read, and of what came then nothing can be told.
     """
 
     def __init__(self, root: Path, folders: Iterable[str]) -> None:
         import inotify_simple
 
+        self.overflow = False
         self._folders: dict[int, str] = {}
         self._queue: Any = None
         with suppress(OSError):
@@ -321,6 +325,7 @@ class NameWatch:
         if self._queue is not None:
             while events := self._queue.read(timeout=0):
                 for event in events:
+                    self.overflow = self.overflow or bool(event.mask & _OVERFLOW)
                     if event.name and event.wd in self._folders:
                         folder = self._folders[event.wd]
                         found.add(f"{folder}/{event.name}" if folder else event.name)
